@@ -1,0 +1,1 @@
+"""What a judgement is worth: benchmarks, agreement, comparison, reports."""

@@ -1,0 +1,1 @@
+"""Benchmarks: data formats, splits and published judges."""

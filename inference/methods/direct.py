@@ -1,0 +1,58 @@
+"""Direct judging: the raw response and the rubric in, all scores out. One call; no analysis before the scores.
+
+`direct` prompts any chat model. `compact` asks a learned judge, one token per dimension.
+"""
+
+from inference import prompts
+from inference.methods.base import Ask
+from inference.records import Call, Completion, Message, Sample, Score
+from inference.rubric import Rubric
+from inference.scoring import read_json_answer, read_number_answer
+
+JSON_TOKENS_PER_SCORE = 32
+
+
+async def direct(rubric: Rubric, sample: Sample, ask: Ask, *, temperature: float, repeat: int) -> tuple[Score, ...]:
+    """One chat call; a rubric with a single dimension is answered by its number, others by a JSON object.
+
+    An unreadable answer is asked for once more, with the parser's complaint shown to the model.
+    """
+    single = len(rubric.scored) == 1
+    call = Call(
+        messages=prompts.chat_messages(rubric, sample, answer="number" if single else "json"),
+        grid=rubric.scored[0][1].grid if single else None,
+        json_schema=None if single else rubric.json_schema(),
+        max_tokens=8 if single else JSON_TOKENS_PER_SCORE * len(rubric.scored),
+        temperature=temperature,
+        repeat=repeat,
+    )
+    completion = await ask(call)
+    scores = _read(rubric, completion)
+    complaint = next((score.unscored for score in scores if score.unscored), None)
+    if complaint is None:
+        return scores
+    return _read(rubric, await ask(_complained(call, completion, complaint)))
+
+
+def _read(rubric: Rubric, completion: Completion) -> tuple[Score, ...]:
+    if len(rubric.scored) > 1:
+        return read_json_answer(rubric, completion)
+    step, dimension = rubric.scored[0]
+    return (read_number_answer(step.name, dimension, completion),)
+
+
+def _complained(call: Call, completion: Completion, complaint: str) -> Call:
+    assert call.messages is not None
+    correction = f"That could not be used: {complaint}. Answer again, in the form asked for and with nothing else."
+    answer = Message(role="assistant", content=prompts.defuse(completion.text) or "(empty)")
+    return call.model_copy(update={"messages": (*call.messages, answer, Message(role="user", content=correction))})
+
+
+async def compact(rubric: Rubric, sample: Sample, ask: Ask, *, temperature: float, repeat: int) -> tuple[Score, ...]:
+    """One call of one token per dimension, on the plain prompt the judge was trained on."""
+    scores = []
+    for step, dimension in rubric.scored:
+        prompt = prompts.compact_prompt(rubric, step, dimension, sample)
+        call = Call(prompt=prompt, grid=dimension.grid, max_tokens=len(dimension.grid[-1]), temperature=temperature, repeat=repeat)
+        scores.append(read_number_answer(step.name, dimension, await ask(call)))
+    return tuple(scores)

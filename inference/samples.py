@@ -1,0 +1,167 @@
+"""Reading responses from CSV or JSONL files into samples. The only reader of response files in the project."""
+
+import csv
+import hashlib
+import json
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from inference.config import StrictModel
+from inference.errors import UserError
+from inference.records import Sample
+from inference.rubric import Rubric
+
+SHOWN_FAULTS = 5
+
+
+class Columns(StrictModel):
+    """Which column holds what."""
+
+    id: str = "id"
+    """May be missing in the file: then the id is made from the content."""
+    scenario: str = "scenario"
+    response: str = "response"
+    """Rubrics with several steps: the columns are named by the steps instead."""
+    scores: dict[str, str] = {}
+    """"step.dimension" → column of the human score. Default: columns named by the dimensions, where the file has them."""
+
+
+def read_samples(path: Path | str, rubric: Rubric, columns: Columns | None = None, *, rated: bool = False) -> list[Sample]:
+    """All rows of a ``.csv`` or ``.jsonl`` file (UTF-8) as samples, in file order.
+
+    With `rated` every row needs its human scores. Empty responses are kept: judging them is the method's business.
+    Raises UserError, with the rows, for missing columns, repeated ids, scores that are no numbers or off the scale.
+    """
+    path = Path(path)
+    columns = columns or Columns()
+    rows = list(_rows(path))
+    if not rows:
+        raise UserError(f"{path}: no rows; a header line and at least one response are needed")
+    response_columns = _response_columns(rubric, columns)
+    score_columns = _score_columns(rubric, columns, rows[0][1], rated=rated)
+    _check_columns(path, rows[0][1], [columns.scenario, *response_columns.values(), *score_columns.values()])
+    faults: list[str] = []
+    samples = [_sample(place, row, rubric, columns, response_columns, score_columns, faults, rated=rated) for place, row in rows]
+    _check_ids(samples, [place for place, _ in rows], faults)
+    if faults:
+        more = f" (and {len(faults) - SHOWN_FAULTS} more)" if len(faults) > SHOWN_FAULTS else ""
+        raise UserError(f"{path}: {'; '.join(faults[:SHOWN_FAULTS])}{more}")
+    return samples
+
+
+def _rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """(place, row) for each row; the place names the line for messages."""
+    if path.suffix not in (".csv", ".jsonl"):
+        raise UserError(f"{path}: the name has to end in .csv or .jsonl")
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            if path.suffix == ".csv":
+                reader = csv.DictReader(file, strict=True)
+                for row in reader:
+                    if None in row or None in row.values():
+                        raise UserError(f"{path}: line {reader.line_num} has another number of cells than the header")
+                    yield f"line {reader.line_num}", row
+            else:
+                for number, line in enumerate(file, start=1):
+                    if line.strip():
+                        yield f"line {number}", _json_row(path, number, line)
+    except FileNotFoundError:
+        raise UserError(f"{path}: no such file; check the path (it is relative to {Path.cwd()})") from None
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path}: not UTF-8 (byte {error.start}); convert it, for example with iconv -t UTF-8") from None
+    except csv.Error as error:
+        raise UserError(f"{path}: not a readable CSV file ({error})") from None
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read ({error.strerror})") from None
+
+
+def _json_row(path: Path, number: int, line: str) -> dict[str, Any]:
+    try:
+        row = json.loads(line)
+    except ValueError as error:
+        raise UserError(f"{path}: line {number} is not JSON ({error})") from None
+    if not isinstance(row, dict):
+        raise UserError(f"{path}: line {number} is not a JSON object")
+    return row
+
+
+def _response_columns(rubric: Rubric, columns: Columns) -> dict[str, str]:
+    if len(rubric.steps) == 1:
+        return {rubric.steps[0].name: columns.response}
+    return {step.name: step.name for step in rubric.steps}
+
+
+def _score_columns(rubric: Rubric, columns: Columns, row: dict[str, Any], *, rated: bool) -> dict[str, str]:
+    keys = {f"{step.name}.{dimension.name}": dimension.name for step, dimension in rubric.scored}
+    if columns.scores:
+        unknown = sorted(set(columns.scores) - set(keys))
+        if unknown:
+            raise UserError(f"columns.scores: {unknown} are no step.dimension of rubric {rubric.name}; it has {sorted(keys)}")
+        return columns.scores
+    return keys if rated else {key: name for key, name in keys.items() if name in row}
+
+
+def _check_columns(path: Path, row: dict[str, Any], needed: list[str]) -> None:
+    missing = [name for name in needed if name not in row]
+    if missing:
+        raise UserError(
+            f"{path}: missing column{'s' if len(missing) > 1 else ''} {', '.join(missing)}; the file has "
+            f"{', '.join(map(str, row))}. Rename them, or say which column is which under `columns:` in the config"
+        )
+
+
+def _sample(
+    place: str,
+    row: dict[str, Any],
+    rubric: Rubric,
+    columns: Columns,
+    response_columns: dict[str, str],
+    score_columns: dict[str, str],
+    faults: list[str],
+    *,
+    rated: bool,
+) -> Sample:
+    responses = {step: _text(row.get(column)) for step, column in response_columns.items()}
+    scenario = _text(row.get(columns.scenario))
+    content = "\t".join([scenario, *responses.values()])
+    identifier = _text(row.get(columns.id)) or f"{rubric.name}-{hashlib.sha1(content.encode()).hexdigest()[:12]}"
+    human = {}
+    for step, dimension in rubric.scored:
+        key = f"{step.name}.{dimension.name}"
+        cell = _text(row.get(score_columns[key])).strip() if key in score_columns else ""
+        if not cell:
+            if rated:
+                faults.append(f"{place} has no {dimension.name} rating")
+            continue
+        rating = _number(cell)
+        low, high = dimension.range
+        if rating is None:
+            faults.append(f"{place}: the {dimension.name} rating {cell[:40]!r} is not a number")
+        elif not low <= rating <= high:
+            faults.append(f"{place}: the {dimension.name} rating {cell[:40]} is off the scale {low} to {high}")
+        else:
+            human[key] = rating
+    return Sample(id=identifier, scenario=scenario, responses=responses, human={"human": human} if human else {})
+
+
+def _text(cell: Any) -> str:
+    return "" if cell is None else str(cell)
+
+
+def _number(cell: str) -> float | None:
+    try:
+        value = float(cell)
+    except ValueError:
+        return None
+    return value if math.isfinite(value) else None
+
+
+def _check_ids(samples: list[Sample], places: list[str], faults: list[str]) -> None:
+    seen: dict[str, str] = {}
+    for sample, place in zip(samples, places, strict=True):
+        if sample.id in seen:
+            faults.append(f"{place} repeats the id {sample.id[:40]!r} of {seen[sample.id]}")
+        else:
+            seen[sample.id] = place

@@ -1,0 +1,1 @@
+"""How a judge is learned: data, losses, trainer, export, tracking."""
