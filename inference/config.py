@@ -23,13 +23,15 @@ M = TypeVar("M", bound=BaseModel)
 
 
 def expand_variables(text: str) -> str:
-    """Replace ``${NAME}`` and ``${NAME:-default}`` by environment values; an unset NAME without default raises UserError."""
+    """Replace ``${NAME}`` and ``${NAME:-default}`` by the environment; UserError for an unset NAME without default."""
 
     def value(match: re.Match[str]) -> str:
         name, default = match.groups()
         found = os.environ.get(name) or default
         if found is None:
-            raise UserError(f"the environment variable {name} is not set and has no default in the file: export {name}=...")
+            raise UserError(
+                f"the environment variable {name} is not set and has no default in the file: export {name}=..."
+            )
         return found
 
     return _VARIABLE.sub(value, text)
@@ -48,7 +50,8 @@ def read_yaml(path: Path | str) -> dict[str, Any]:
         raise UserError(f"{path}: not valid YAML: {' '.join(str(error).split())}") from None
     if not isinstance(content, dict):
         raise UserError(f"{path}: needs keys and values at the top level, found {type(content).__name__}")
-    return _expand(content)
+    expanded: dict[str, Any] = _expand(content)
+    return expanded
 
 
 def _expand(node: Any) -> Any:

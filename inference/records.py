@@ -14,7 +14,7 @@ class Sample(StrictModel):
 
     id: str
     scenario: str
-    """What was responded to: an object, a scenario, a plot. Also the cluster of resampling and cross-object statistics."""
+    """What was responded to: an object, a scenario, a plot. Also the cluster of the resampling in `eval`."""
     responses: dict[str, str]
     """Raw response text by step name. Untrusted."""
     human: dict[str, dict[str, float]] = {}
@@ -46,7 +46,9 @@ class Call(StrictModel):
     def key(self, engine_identity: dict[str, str]) -> str:
         """SHA-256 hex digest of everything that determines the completion."""
         content = {"engine": engine_identity, "call": self.model_dump(mode="json")}
-        return hashlib.sha256(json.dumps(content, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
+        # Half a surrogate pair, as a cut-off answer may hold one, becomes its JSON escape.
+        text = json.dumps(content, sort_keys=True, ensure_ascii=False).encode("utf-8", "backslashreplace")
+        return hashlib.sha256(text).hexdigest()
 
 
 class Token(StrictModel):

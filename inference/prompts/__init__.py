@@ -78,7 +78,8 @@ def chat_messages(rubric: Rubric, sample: Sample, *, answer: str) -> tuple[Messa
     `answer` is ``"number"`` (rubrics with one dimension: the answer is the score alone) or ``"json"``.
     """
     system = render(
-        f"direct_{answer}", {"description": rubric.description, "rubric": describe(rubric), "form": _answer_form(rubric)}
+        f"direct_{answer}",
+        {"description": rubric.description, "rubric": describe(rubric), "form": _answer_form(rubric)},
     )
     user = render(
         "direct_user",

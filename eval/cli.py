@@ -1,0 +1,137 @@
+"""The command line of the eval package: ``python -m eval --help``."""
+
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from inference.errors import UserError
+
+app = typer.Typer(
+    help="Measure how well judges agree with people, and compare judges.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+data_app = typer.Typer(help="Get benchmark data.", no_args_is_help=True)
+fetch_app = typer.Typer(help="Download public data, with its checksums verified.", no_args_is_help=True)
+data_app.add_typer(fetch_app, name="fetch")
+app.add_typer(data_app, name="data")
+
+WandbMode = Literal["offline", "online"]
+AsJson = Annotated[
+    bool, typer.Option("--json", help="Print tidy rows as JSON lines on stdout, and nothing else there.")
+]
+RunPath = Annotated[Path, typer.Argument(help="A run directory.", show_default=False)]
+
+
+@app.command()
+def run(
+    config: Annotated[Path, typer.Option("--config", help="A file of configs/eval.", show_default=False)],
+    out: Annotated[Path | None, typer.Option(help="Run directory instead of the config's.")] = None,
+    as_json: AsJson = False,
+    limit: Annotated[int | None, typer.Option(min=1, help="Judge only the first N samples.")] = None,
+) -> None:
+    """Judge a benchmark and report the agreement with people. Start it again to resume an interrupted run."""
+    from eval.rows import row_json
+    from eval.run import evaluate
+
+    try:
+        report = evaluate(config, out=out, limit=limit)
+    except KeyboardInterrupt:
+        typer.echo("interrupted; start the same command again to resume", err=True)
+        raise typer.Exit(130) from None
+    if as_json:
+        _print_lines(row_json(row) for row in report.rows)
+    else:
+        typer.echo(f"{report.as_text()}\n\nreport: {report.html}")
+
+
+@app.command()
+def report(
+    run_dir: RunPath,
+    wandb: Annotated[
+        WandbMode | None,
+        typer.Option(help="Mirror the report to W&B; without a value offline.", metavar="[offline|online]"),
+    ] = None,
+) -> None:
+    """Recompute metrics.jsonl, report.md and report.html from the records of a run."""
+    from eval.report import write_report
+    from eval.tracking import Mirror
+
+    mirror = Mirror.open(run_dir, wandb) if wandb else None
+    written = write_report(run_dir)
+    typer.echo(f"{written.as_text()}\n\nreport: {written.html}")
+    if mirror:
+        mirror.send(written)
+
+
+@app.command()
+def compare(
+    first: RunPath,
+    second: RunPath,
+    judges: Annotated[
+        tuple[str, str] | None,
+        typer.Option(help="A judge of the first run and one of the second. Default: all of the same name."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Differences between judges of two runs (first − second) on the samples both have scored, with intervals and p."""
+    from eval.compare import compare_runs
+    from eval.run_files import load_run
+    from eval.tables import as_text, comparison
+
+    found = compare_runs(load_run(first), load_run(second), judges)
+    for note in found.notes:
+        typer.echo(f"note: {note}", err=True)
+    if as_json:
+        _print_lines(row.model_dump_json() for row in found.rows)
+    else:
+        tables = [comparison(title, rows) for title, rows in found.by_pair().items()]
+        typer.echo(
+            "\n\n".join("\n".join([table.title, *table.notes, as_text(table, intervals=True)]) for table in tables)
+        )
+
+
+@fetch_app.command()
+def aut(
+    out: Annotated[Path, typer.Option(help="Directory that gets a folder aut.")] = Path("data"),
+    mirror: Annotated[str | None, typer.Option(help="URL with the same paths, instead of the public host.")] = None,
+) -> None:
+    """The Alternate Uses Task: rated responses and published judges' scores (MIT)."""
+    from eval.benchmarks.fetch import NOT_REBUILT, fetch_aut
+
+    fetch_aut(out, mirror, say=lambda message: typer.echo(message, err=True))
+    typer.echo(f"note: {NOT_REBUILT}", err=True)
+
+
+@fetch_app.callback()
+def _fetch() -> None:
+    """Keeps ``aut`` a command of its own while it is the only one."""
+
+
+def _print_lines(lines: Iterable[str]) -> None:
+    for line in lines:
+        print(line)
+
+
+def main() -> None:
+    """Entry point: a UserError becomes one line on stderr and exit code 2."""
+    sys.argv[1:] = with_wandb_mode(sys.argv[1:])
+    try:
+        app()
+    except UserError as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(2)
+
+
+def with_wandb_mode(arguments: list[str]) -> list[str]:
+    """``--wandb`` without a value becomes ``--wandb offline``: options of typer always take one."""
+    completed = []
+    for argument, following in zip(arguments, [*arguments[1:], ""], strict=True):
+        completed.append(argument)
+        if argument == "--wandb" and following not in ("offline", "online"):
+            completed.append("offline")
+    return completed

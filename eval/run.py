@@ -1,0 +1,177 @@
+"""One evaluation: judges on a benchmark's samples, beside recorded judges, into a run directory with its report.
+
+    python -m eval run --config configs/eval/aut_published.yaml
+
+The same command goes on where a run was interrupted. All files but ``calls.sqlite`` and ``log.txt`` depend on the
+config, the data and the completions alone.
+"""
+
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field, model_validator
+
+from eval.benchmarks import aut
+from eval.benchmarks.base import Benchmark
+from eval.recorded import RecordedConfig, read_recorded
+from eval.report import Report, write_report
+from eval.resampling import RESAMPLES
+from eval.run_files import KIND, SAMPLES, SCORES, write_samples
+from inference.adapters import file_digest
+from inference.config import StrictModel, load_config
+from inference.engines.base import build_engine
+from inference.errors import UserError
+from inference.judge import run_to_end
+from inference.judgement_file import job_key
+from inference.judges import JudgeConfig, resolved_judge
+from inference.records import Judgement
+from inference.rubric import Rubric, load_rubric
+from inference.run_dir import RunDir
+from inference.runner import BuildEngine, JudgeRun, job_keys, run_judges
+from inference.score_file import write_scores
+
+
+class EvalConfig(StrictModel):
+    """An evaluation config, ``configs/eval/*.yaml``."""
+
+    run: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$", max_length=80)
+    """Name of the run in tables."""
+    out: str
+    """Run directory."""
+    rubric: str
+    """A rubric file."""
+    benchmark: aut.AutConfig
+    recorded: tuple[RecordedConfig, ...] = ()
+    """Judges whose scores exist already."""
+    judges: tuple[JudgeConfig, ...] = ()
+    """Judges to be asked."""
+    seed: int = Field(default=0, ge=0)
+    resamples: int = Field(default=RESAMPLES, ge=100, le=100_000)
+    """Resamples behind each interval and p-value."""
+
+    @model_validator(mode="after")
+    def _has_judges(self) -> "EvalConfig":
+        if not self.recorded and not self.judges:
+            raise ValueError("no judge to evaluate: fill `judges`, `recorded` or both")
+        _refuse_repeated([judge.id for judge in self.judges])
+        return self
+
+
+def _refuse_repeated(ids: Sequence[str]) -> None:
+    repeated = sorted(judge for judge, count in Counter(ids).items() if count > 1)
+    if repeated:
+        raise ValueError(f"the judge ids {repeated} occur twice; give each judge an id of its own")
+
+
+@dataclass(frozen=True)
+class _Inputs:
+    """What a config names, read and checked."""
+
+    rubric: Rubric
+    benchmark: Benchmark
+    recorded: list[Judgement]
+    notes: list[str]
+    settings: dict[str, Any]
+
+
+def evaluate(
+    config_path: Path | str,
+    *,
+    out: Path | str | None = None,
+    limit: int | None = None,
+    quiet: bool = False,
+    build: BuildEngine = build_engine,
+) -> Report:
+    """Run or resume the evaluation of a config, and write its metrics and report.
+
+    Args:
+        out: run directory in place of the config's.
+        limit: judge the first `limit` samples only.
+        quiet: no progress on stderr.
+        build: how engines are made.
+
+    Raises:
+        UserError: something in the config is wrong (nothing has been written), the run directory belongs to another
+            evaluation (left as it is), or an engine stopped answering (everything finished is kept).
+    """
+    config = load_config(config_path, EvalConfig)
+    inputs = _read_inputs(config, limit)
+    with RunDir.open(Path(out or config.out), inputs.settings) as run:
+        for note in inputs.notes:
+            run.log(note)
+            print(f"note: {note}", file=sys.stderr)
+        write_samples(run.path / SAMPLES, inputs.benchmark)
+        _judge(config, inputs, run, quiet=quiet, build=build)
+        write_scores(run.path / SCORES, inputs.benchmark.samples, inputs.rubric, run.judgements.read())
+        return write_report(run.path)
+
+
+def _read_inputs(config: EvalConfig, limit: int | None) -> _Inputs:
+    """Read and check everything before the run directory is touched."""
+    rubric = load_rubric(config.rubric)
+    benchmark = _limited(aut.load(config.benchmark, rubric), limit)
+    recorded: list[Judgement] = []
+    notes: list[str] = []
+    for entry in config.recorded:
+        found = read_recorded(entry.file, benchmark.samples, rubric, entry.judges)
+        recorded += found.judgements
+        # With a limit most lines of the file are without a sample, as was asked for.
+        notes += found.notes if limit is None else []
+    once = {(judgement.judge, judgement.sample_id): judgement.judge for judgement in recorded}
+    if len(once) < len(recorded):
+        raise UserError("recorded: two files hold the same judge; name the wanted ones of each file under `judges:`")
+    taken = sorted(set(once.values()) & {judge.id for judge in config.judges})
+    if taken:
+        raise UserError(f"the judges {taken} are both recorded and to be asked; give one of them another id")
+    return _Inputs(rubric, benchmark, recorded, notes, _settings(config, rubric, limit))
+
+
+def _limited(benchmark: Benchmark, limit: int | None) -> Benchmark:
+    if limit is None:
+        return benchmark
+    samples = benchmark.samples[:limit]
+    ids = {sample.id for sample in samples}
+    return replace(benchmark, samples=samples, splits={name: held & ids for name, held in benchmark.splits.items()})
+
+
+def _settings(config: EvalConfig, rubric: Rubric, limit: int | None) -> dict[str, Any]:
+    """The resolved settings: the config with the rubric itself and digests of all that it names."""
+    inputs = {"test": config.benchmark.test, "overlap": config.benchmark.overlap}
+    inputs |= {f"recorded.{number}": entry.file for number, entry in enumerate(config.recorded)}
+    return {
+        "kind": KIND,
+        **config.model_dump(mode="json", exclude={"out", "rubric", "judges"}),
+        "limit": limit,
+        "inputs_sha256": {name: file_digest(Path(file)) for name, file in inputs.items() if file is not None},
+        "judges": [resolved_judge(judge) for judge in config.judges],
+        "rubric": rubric.model_dump(mode="json"),
+    }
+
+
+def _judge(config: EvalConfig, inputs: _Inputs, run: RunDir, *, quiet: bool, build: BuildEngine) -> None:
+    """Bring ``judgements.jsonl`` to its end: the judges that are asked first, then the recorded ones."""
+    samples, judges = inputs.benchmark.samples, config.judges
+    live = len(job_keys(samples, judges))
+    jobs = [*job_keys(samples, judges), *map(job_key, inputs.recorded)]
+    if any(position < live for position in run.judgements.pending(jobs)):
+        run.judgements.cut(live)  # the runner accepts only its own lines, and the recorded ones are at hand
+        runs = run_to_end(
+            run_judges(samples, judges, inputs.rubric, run.store, run.judgements, quiet=quiet, build=build)
+        )
+        _warn_of_failures(runs)
+    run.judgements.append(inputs.recorded[run.judgements.length - live :])
+    run.judgements.settle()
+
+
+def _warn_of_failures(runs: Sequence[JudgeRun]) -> None:
+    for done in runs:
+        if done.failed:
+            print(
+                f"warning: judge {done.judge}: {done.failed} of {done.judgements} judgements failed and are unscored; "
+                "start the same command again to ask for them once more",
+                file=sys.stderr,
+            )

@@ -1,0 +1,272 @@
+"""Tidy metric rows as tables for people. A table is plain data: HTML, Markdown and the terminal show the same one."""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from eval.compare import COMPARED, DifferenceRow
+from eval.cost import JudgeCost
+from eval.metrics import KINDS
+from eval.rows import MetricRow
+
+LABELS = {
+    "pearson": "r",
+    "qwk_half_point": "QWK",
+    "rmse": "RMSE",
+    "mae": "MAE",
+    "icc2_1": "ICC(2,1)",
+    "value": "expected",
+    "top": "top",
+}
+HEADLINE = ("pearson", "qwk_half_point", "rmse", "icc2_1")
+LOWER_IS_BETTER = frozenset({"rmse", "mae"})
+SIMULATED = "Simulated ratings: written for demonstration, not gathered from people."
+MISSING = "–"
+
+
+@dataclass(frozen=True)
+class Group:
+    """What one table is about."""
+
+    split: str
+    rater: str
+    step: str
+    dimension: str
+
+
+@dataclass(frozen=True)
+class Cell:
+    text: str
+    interval: str = ""
+    best: bool = False
+    number: bool = True
+    repeated: bool = False
+    """Says the same as the cell above it."""
+
+
+@dataclass(frozen=True)
+class Table:
+    title: str
+    header: tuple[str, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    notes: tuple[str, ...] = ()
+
+
+class Scores:
+    """The metrics of one group: (judge, score kind) → metric → row."""
+
+    def __init__(self, rows: Sequence[MetricRow]) -> None:
+        self._rows: dict[tuple[str, str], dict[str, MetricRow]] = {}
+        for row in rows:
+            self._rows.setdefault((row.judge, row.score), {})[row.metric] = row
+        self.simulated = any(row.simulated for row in rows)
+        self.metrics = list(dict.fromkeys(row.metric for row in rows))
+        self.judges = sorted(dict.fromkeys(row.judge for row in rows), key=self._rank)
+        """By r of the expected value, highest first; judges without an r last."""
+
+    def row(self, judge: str, kind: str, metric: str) -> MetricRow | None:
+        return self._rows.get((judge, kind), {}).get(metric)
+
+    def value(self, judge: str, kind: str, metric: str) -> float | None:
+        row = self.row(judge, kind, metric)
+        return None if row is None else row.value
+
+    def best(self, metric: str) -> float | None:
+        """Best value of all judges and kinds."""
+        values = [row[metric].value for row in self._rows.values() if metric in row]
+        defined = [value for value in values if value is not None]
+        if not defined:
+            return None
+        return min(defined) if metric in LOWER_IS_BETTER else max(defined)
+
+    def _rank(self, judge: str) -> float:
+        value = self.value(judge, "value", "pearson")
+        return math.inf if value is None else -value
+
+
+def grouped(rows: Sequence[MetricRow]) -> dict[Group, Scores]:
+    """One entry per split, rater and dimension, in the order of the rows."""
+    found: dict[Group, list[MetricRow]] = {}
+    for row in rows:
+        found.setdefault(Group(row.split, row.rater, row.step, row.dimension), []).append(row)
+    return {group: Scores(members) for group, members in found.items()}
+
+
+def title_of(group: Group, groups: Sequence[Group]) -> str:
+    """The split, and what else tells `group` from the others."""
+    parts = [group.split]
+    if len({(other.step, other.dimension) for other in groups}) > 1:
+        parts.append(f"{group.step} {group.dimension}")
+    if len({other.rater for other in groups}) > 1:
+        parts.append(f"rater {group.rater}")
+    return ", ".join(parts)
+
+
+def headline(title: str, scores: Scores, kinds_of_judges: Mapping[str, str]) -> Table:
+    """Judge × r, QWK, RMSE, ICC(2,1), n, coverage: expected value and top score, best per column marked."""
+    rows = []
+    best = {metric: scores.best(metric) for metric in HEADLINE}
+    for judge in scores.judges:
+        for kind in KINDS:
+            named = (Cell(judge, number=False), Cell(kinds_of_judges[judge], number=False))
+            named = named if kind == KINDS[0] else (replace(named[0], repeated=True), replace(named[1], repeated=True))
+            metrics = [_metric_cell(scores.row(judge, kind, metric), best[metric]) for metric in HEADLINE]
+            found = scores.row(judge, kind, "pearson")
+            counts = (Cell(count(found.n)), Cell(percent(found.coverage))) if found else (Cell(MISSING), Cell(MISSING))
+            rows.append((*named, Cell(LABELS[kind], number=False), *metrics, *counts))
+    header = ("judge", "kind", "score", *(LABELS[metric] for metric in HEADLINE), "n", "coverage")
+    return Table(title, header, tuple(rows), _notes(scores.simulated))
+
+
+def differences(title: str, rows: Sequence[DifferenceRow]) -> Table:
+    """Judge a (the best) minus each other judge, from `DifferenceRow` of one group and one kind of score."""
+    by_judge: dict[str, dict[str, DifferenceRow]] = {}
+    for row in rows:
+        by_judge.setdefault(row.judge_b, {})[row.metric] = row
+    lines = []
+    for judge, found in by_judge.items():
+        cells = [Cell(judge, number=False)]
+        for metric in COMPARED:
+            row = found[metric]
+            cells += [Cell(signed(row.difference), interval(row.low, row.high, signed)), Cell(p_value(row.p))]
+        lines.append((*cells, Cell(count(found[COMPARED[0]].n))))
+    header = tuple(text for metric in COMPARED for text in (f"Δ {LABELS[metric]}", "p"))
+    simulated = any(row.simulated for row in rows)
+    return Table(title, ("minus", *header, "n"), tuple(lines), _notes(simulated))
+
+
+def comparison(title: str, rows: Sequence[DifferenceRow]) -> Table:
+    """One line per kind of score and metric of one pair of judges."""
+    lines = tuple(
+        (
+            *(Cell(LABELS[text], number=False) for text in (row.score, row.metric)),
+            *(Cell(number(value)) for value in (row.a, row.b)),
+            Cell(signed(row.difference), interval(row.low, row.high, signed)),
+            Cell(p_value(row.p)),
+            Cell(count(row.n)),
+        )
+        for row in rows
+    )
+    header = ("score", "metric", "first", "second", "difference", "p", "n")
+    return Table(title, header, lines, _notes(any(row.simulated for row in rows)))
+
+
+def bias(title: str, scores: Scores, length_of_ratings: float | None) -> Table:
+    """Mean difference, ratio of standard deviations and correlation with length, of the expected values."""
+    rows = []
+    for judge in scores.judges:
+        mean = scores.row(judge, "value", "bias_pred_minus_target")
+        length = scores.row(judge, "value", "length_pearson")
+        spread, human = (scores.value(judge, "value", metric) for metric in ("sd_pred", "sd_target"))
+        ratio = spread / human if spread is not None and human else None
+        rows.append(
+            (
+                Cell(judge, number=False),
+                _metric_cell(mean, None, signed),
+                Cell(number(ratio)),
+                _metric_cell(length, None, signed),
+            )
+        )
+    if length_of_ratings is not None:
+        rows.append(
+            (Cell("human ratings", number=False), Cell(MISSING), Cell(number(1.0)), Cell(signed(length_of_ratings)))
+        )
+    header = ("judge", "mean judge − human", "SD judge / SD human", "r with length")
+    return Table(title, header, tuple(rows), _notes(scores.simulated))
+
+
+def costs(found: Mapping[str, JudgeCost]) -> Table:
+    """Calls, tokens, time and money of each judge that was asked."""
+    rows = tuple(
+        (
+            Cell(judge, number=False),
+            *(Cell(count(value)) for value in (cost.calls, cost.prompt, cost.cached, cost.completion)),
+            Cell(f"{cost.seconds:,.1f}"),
+            Cell(f"{cost.calls / cost.seconds:,.1f}" if cost.seconds else MISSING),
+            Cell(MISSING if cost.cost is None else f"{cost.cost:,.4f}"),
+        )
+        for judge, cost in found.items()
+    )
+    header = (
+        "judge",
+        "calls",
+        "prompt tokens",
+        "of these cached",
+        "answer tokens",
+        "seconds",
+        "calls per second",
+        "cost",
+    )
+    return Table("", header, rows)
+
+
+def all_metrics(title: str, scores: Scores, kind: str) -> Table:
+    """Every metric × judge for one kind of score."""
+    rows = tuple(
+        (Cell(metric, number=False), *(_metric_cell(scores.row(judge, kind, metric), None) for judge in scores.judges))
+        for metric in scores.metrics
+    )
+    return Table(f"{title}, {LABELS[kind]} scores", ("metric", *scores.judges), rows, _notes(scores.simulated))
+
+
+def as_text(table: Table, *, intervals: bool = False) -> str:
+    """Aligned columns for a terminal; ``*`` marks the best of a column."""
+
+    def shown(cell: Cell) -> str:
+        ends = f" ({cell.interval})" if intervals and cell.interval else ""
+        return f"{cell.text}{ends}{'*' if cell.best else ' '}"
+
+    lines = [[f"{name} " for name in table.header], *([shown(cell) for cell in row] for row in table.rows)]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(table.header))]
+    numeric = [cell.number for cell in table.rows[0]] if table.rows else [False] * len(widths)
+    return "\n".join(
+        " ".join(
+            _printable(cell).rjust(width) if right else _printable(cell).ljust(width)
+            for cell, width, right in zip(line, widths, numeric, strict=True)
+        ).rstrip()
+        for line in lines
+    )
+
+
+def _printable(text: str) -> str:
+    # Names of recorded judges come from a file: no control characters may reach the terminal.
+    return "".join(character if character.isprintable() else "?" for character in text)
+
+
+def number(value: float | None) -> str:
+    """Three decimals with a true minus sign."""
+    return MISSING if value is None else f"{value:.3f}".replace("-", "−")
+
+
+def signed(value: float | None) -> str:
+    return MISSING if value is None else f"{value:+.3f}".replace("-", "−")
+
+
+def interval(low: float | None, high: float | None, shown: Callable[[float | None], str] = number) -> str:
+    """``0.808 to 0.832``; empty where there is none."""
+    return "" if low is None or high is None else f"{shown(low)} to {shown(high)}"
+
+
+def p_value(value: float | None) -> str:
+    if value is None:
+        return MISSING
+    return "< 0.001" if value < 0.001 else f"{value:.3f}"
+
+
+def count(value: int) -> str:
+    return f"{value:,}"
+
+
+def percent(share: float) -> str:
+    """Full coverage is only written where nothing is missing: rounded down to a tenth of a percent."""
+    return f"{math.floor(share * 1000) / 10:.1f} %"
+
+
+def _metric_cell(row: MetricRow | None, best: float | None, shown: Callable[[float | None], str] = number) -> Cell:
+    if row is None or row.value is None:
+        return Cell(MISSING)
+    return Cell(shown(row.value), interval(row.low, row.high, shown), best=row.value == best)
+
+
+def _notes(simulated: bool) -> tuple[str, ...]:
+    return (SIMULATED,) if simulated else ()

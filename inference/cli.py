@@ -1,0 +1,85 @@
+"""The command line of the inference package: ``python -m inference --help``."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from inference.errors import UserError
+
+app = typer.Typer(
+    help="Judge responses, serve judges, and look at rubrics.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+rubric_app = typer.Typer(help="Look at a rubric, or check one of your own.", no_args_is_help=True)
+app.add_typer(rubric_app, name="rubric")
+
+ConfigPath = Annotated[Path, typer.Option("--config", help="A YAML file.", show_default=False)]
+RubricPath = Annotated[Path, typer.Argument(help="A rubric, such as configs/rubrics/aut.yaml.", show_default=False)]
+
+
+@app.command()
+def judge(
+    config: ConfigPath,
+    input_path: Annotated[
+        Path | None, typer.Option("--input", help="Responses (.csv or .jsonl) instead of the config's.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Run directory instead of the config's.")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print calls, tokens and price; ask nothing.")] = False,
+) -> None:
+    """Score responses: a CSV or JSONL file in, scores.csv out. Start it again to resume an interrupted run."""
+    from inference.judge import judge_file
+
+    try:
+        judge_file(config, input_path, out, dry_run)
+    except KeyboardInterrupt:
+        typer.echo("interrupted; start the same command again to resume", err=True)
+        raise typer.Exit(130) from None
+
+
+@app.command()
+def serve(config: ConfigPath) -> None:
+    """Serve a model and its adapters with vLLM over the OpenAI protocol."""
+    from inference.serve import serve as start
+
+    raise typer.Exit(start(config))
+
+
+@app.command()
+def check_adapter(config: ConfigPath) -> None:
+    """Prove that an adapter changes the base model and that vLLM computes what PEFT computes."""
+    from inference.check_adapter import check_adapter as check
+
+    raise typer.Exit(check(config))
+
+
+@rubric_app.command()
+def show(rubric: RubricPath) -> None:
+    """Print a rubric as a judge is told it."""
+    from inference.prompts import describe
+    from inference.rubric import load_rubric
+
+    loaded = load_rubric(rubric)
+    typer.echo(f"{loaded.name} ({loaded.digest})\n{loaded.description}\n\n{describe(loaded)}")
+
+
+@rubric_app.command()
+def check(rubric: RubricPath) -> None:
+    """Check a rubric file; says what is wrong and where."""
+    from inference.rubric import load_rubric
+
+    loaded = load_rubric(rubric)
+    scored = ", ".join(f"{step.name}.{dimension.name} {list(dimension.range)}" for step, dimension in loaded.scored)
+    typer.echo(f"{rubric} is a valid rubric: {scored}")
+
+
+def main() -> None:
+    """Entry point: a UserError becomes one line on stderr and exit code 2."""
+    try:
+        app()
+    except UserError as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(2)

@@ -1,0 +1,132 @@
+"""Answers of the OpenAI protocol (chat and plain completions, as dicts) read into `Completion`."""
+
+import math
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from inference.records import Call, Completion, Token, Usage
+
+# vLLM writes -9999 for a token that the grammar forbids, or whose log-probability it doesn't know.
+_NO_LOGPROB = -9998.0
+
+FinishReason = Literal["stop", "length", "refusal", "other"]
+
+
+def read_chat(call: Call, answer: dict[str, Any]) -> Completion:
+    """The first choice of a chat completion. Raises KeyError, IndexError or TypeError for another form of answer."""
+    choice = answer["choices"][0]
+    message = choice["message"]
+    if message.get("refusal"):
+        return Completion(text=message["refusal"], finish_reason="refusal", usage=read_usage(answer))
+    content = (choice.get("logprobs") or {}).get("content") or []
+    tokens = [
+        _token(
+            entry["token"],
+            entry["logprob"],
+            [(top["token"], top["logprob"]) for top in entry.get("top_logprobs") or []],
+        )
+        for entry in content
+        if entry.get("logprob") is not None
+    ]
+    return _completion(call, _content(call, message), choice.get("finish_reason"), tokens, read_usage(answer))
+
+
+def read_text(call: Call, answer: dict[str, Any]) -> Completion:
+    """The first choice of a plain completion. Raises like `read_chat`."""
+    choice = answer["choices"][0]
+    logprobs = choice.get("logprobs") or {}
+    texts, values = logprobs.get("tokens") or [], logprobs.get("token_logprobs") or []
+    tops = logprobs.get("top_logprobs") or [None] * len(texts)
+    tokens = [
+        _token(text, value, list((top or {}).items()))
+        for text, value, top in zip(texts, values, tops, strict=True)
+        if value is not None
+    ]
+    return _completion(call, choice["text"], choice.get("finish_reason"), tokens, read_usage(answer))
+
+
+def read_usage(answer: dict[str, Any]) -> Usage:
+    """Token counts of an answer; what the server doesn't report is 0."""
+    usage = answer.get("usage") or {}
+    return Usage(
+        prompt=usage.get("prompt_tokens") or 0,
+        cached=(usage.get("prompt_tokens_details") or {}).get("cached_tokens") or 0,
+        completion=usage.get("completion_tokens") or 0,
+        reasoning=(usage.get("completion_tokens_details") or {}).get("reasoning_tokens") or 0,
+    )
+
+
+def top_k_grid(grid: Sequence[str], text: str, tokens: Sequence[Token]) -> dict[str, float] | None:
+    """Log-probabilities of score strings among the alternatives at the first token that isn't white space.
+
+    Alternatives that differ only in white space (" 3", "3") count together; strings beyond the top-k are absent. With
+    scores of two digits only whole tokens count: None where no alternative is such a token, because a "1" may then be
+    the first half of a "10". None without log-probabilities.
+    """
+    token = next((token for token in tokens if token.text.strip()), None)
+    if token is None:
+        return None
+    found: dict[str, list[float]] = {}
+    for alternative, logprob in token.top.items():
+        if alternative.strip() in grid:
+            found.setdefault(alternative.strip(), []).append(logprob)
+    longest = max(len(score) for score in grid)
+    whole = token.text.strip() == text.strip() and any(len(score) == longest for score in found)
+    if longest > 1 and not whole:
+        return None
+    return {score: _log_sum(values) for score, values in found.items()}
+
+
+def _content(call: Call, message: dict[str, Any]) -> str:
+    text = message.get("content") or ""
+    if not text.strip() and call.json_schema is not None:
+        # vLLM puts the constrained JSON of thinking models here.
+        for field in ("reasoning_content", "reasoning"):
+            hidden = str(message.get(field) or "").strip()
+            if hidden.startswith("{"):
+                return hidden
+    return str(text)
+
+
+def _token(text: str, logprob: float, alternatives: list[tuple[str, float]]) -> Token:
+    top: dict[str, list[float]] = {}
+    for alternative, value in alternatives:
+        if value > _NO_LOGPROB:
+            top.setdefault(alternative, []).append(value)
+    if text not in top:
+        top[text] = [logprob]
+    merged = {key: values[0] if len(values) == 1 else _log_sum(values) for key, values in top.items()}
+    return Token(text=text, logprob=logprob, top=merged)
+
+
+def _log_sum(values: Sequence[float]) -> float:
+    highest = max(values)
+    return highest + math.log(math.fsum(math.exp(value - highest) for value in values))
+
+
+def _completion(call: Call, text: str, reason: Any, tokens: list[Token], usage: Usage) -> Completion:
+    finish = _finish_reason(reason)
+    grid = top_k_grid(call.grid, text, tokens) if call.grid and finish != "refusal" else None
+    return Completion(
+        text=text, finish_reason=finish, grid_logprobs=grid, tokens=tuple(kept_tokens(text, tokens)), usage=usage
+    )
+
+
+def _finish_reason(reason: Any) -> FinishReason:
+    if reason == "stop":
+        return "stop"
+    if reason == "length":
+        return "length"
+    return "refusal" if reason == "content_filter" else "other"
+
+
+def kept_tokens(text: str, tokens: Sequence[Token]) -> list[Token]:
+    """The tokens that spell `text` (an end token comes after them), with alternatives only where a number starts."""
+    kept, length = [], 0
+    for token in tokens:
+        length += len(token.text)
+        if length > len(text):
+            break
+        number = token.text.strip()[:1].isdigit()
+        kept.append(token if number else token.model_copy(update={"top": {}}))
+    return kept

@@ -1,0 +1,117 @@
+"""Score responses that nobody has rated: a CSV or JSONL file in, ``scores.csv`` out.
+
+    python -m inference judge --config configs/judging/aut_learned.yaml --input mine.csv --out runs/mine
+    python -m inference judge --config configs/judging/aut_openai.yaml --dry-run
+
+In Python::
+
+    from inference.judge import judge_samples
+    judgements = judge_samples(samples, load_rubric("configs/rubrics/aut.yaml"), JudgeConfig(...))
+"""
+
+import asyncio
+import tempfile
+from collections.abc import Coroutine, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import Field, field_validator
+from rich.console import Console
+
+from inference.adapters import file_digest
+from inference.config import StrictModel, load_config
+from inference.errors import UserError
+from inference.estimate import estimate
+from inference.judgement_file import JudgementFile
+from inference.judges import JudgeConfig, resolved_judge
+from inference.records import Judgement, Sample
+from inference.rubric import Rubric, load_rubric
+from inference.run_dir import RunDir
+from inference.runner import run_judges
+from inference.samples import Columns, read_samples
+from inference.score_file import write_scores
+from inference.store import Store
+from inference.tables import estimate_table, summary_table
+
+T = TypeVar("T")
+
+
+class JudgingConfig(StrictModel):
+    """Settings of ``python -m inference judge``. Paths are relative to the working directory."""
+
+    rubric: str
+    """A rubric file."""
+    input: str
+    """Responses to judge, ``.csv`` or ``.jsonl``."""
+    columns: Columns = Columns()
+    judges: tuple[JudgeConfig, ...] = Field(min_length=1)
+    """One judge or a list of judges."""
+    out: str
+    """Run directory. Starting again with the same settings resumes it."""
+
+    @field_validator("judges", mode="before")
+    @classmethod
+    def _one_or_more(cls, value: Any) -> Any:
+        return [value] if isinstance(value, dict) else value
+
+
+def judge_file(
+    config_path: Path, input_path: Path | None = None, out: Path | None = None, dry_run: bool = False
+) -> None:
+    """The command: judge a file, or with `dry_run` print what that would ask. The paths override the config's."""
+    config = load_config(config_path, JudgingConfig)
+    changed = {"input": input_path and str(input_path), "out": out and str(out)}
+    config = config.model_copy(update={key: value for key, value in changed.items() if value})
+    rubric = load_rubric(config.rubric)
+    samples = read_samples(config.input, rubric, config.columns)
+    console = Console()
+    if dry_run:
+        estimates = [run_to_end(estimate(samples, judge, rubric)) for judge in config.judges]
+        console.print(estimate_table(estimates, len(samples)))
+        return
+    with RunDir.open(config.out, _resolved(config, rubric)) as run:
+        runs = run_to_end(run_judges(samples, config.judges, rubric, run.store, run.judgements))
+        judgements = list(run.judgements.read())
+        scores = run.path / "scores.csv"
+        write_scores(scores, samples, rubric, judgements)
+        console.print(summary_table(config.judges, runs, judgements, run.store))
+    console.print(f"scores: {scores}", soft_wrap=True, highlight=False, markup=False)
+
+
+def judge_samples(samples: Sequence[Sample], rubric: Rubric, judge: JudgeConfig) -> list[Judgement]:
+    """Judge samples in memory: judgements in the order of `samples`, in it by repeat. Nothing is kept on disk.
+
+    Raises UserError where the engine cannot be built or doesn't answer.
+    """
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        Store(Path(folder) / "calls.sqlite") as store,
+        JudgementFile(Path(folder) / "judgements.jsonl") as sink,
+    ):
+        run_to_end(run_judges(samples, [judge], rubric, store, sink, quiet=True))
+        return list(sink.read())
+
+
+def run_to_end(work: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine to its end, also where an event loop already runs, as in a notebook."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(work)
+    with ThreadPoolExecutor(1) as executor:
+        return executor.submit(asyncio.run, work).result()
+
+
+def _resolved(config: JudgingConfig, rubric: Rubric) -> dict[str, Any]:
+    try:
+        digest = file_digest(Path(config.input))
+    except OSError as error:
+        raise UserError(f"{config.input}: cannot be read ({error.strerror})") from None
+    return {
+        "rubric": rubric.model_dump(mode="json"),
+        "input": config.input,
+        "input_sha256": digest,
+        "columns": config.columns.model_dump(mode="json"),
+        "judges": [resolved_judge(judge) for judge in config.judges],
+    }

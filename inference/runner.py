@@ -1,0 +1,224 @@
+"""Samples × judges → judgements: judge by judge, samples side by side, interruptible at any moment.
+
+Samples are sent ordered by scenario, so that an engine's prefix cache works; judgements are written in the order of
+the samples, so that the file's bytes depend on the completions alone.
+"""
+
+import asyncio
+import logging
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+
+from inference.asking import Asker, shown_error
+from inference.config import StrictModel
+from inference.engines.base import Engine, EngineConfig, EngineError, build_engine
+from inference.errors import UserError
+from inference.judgement_file import JobKey, JudgementFile, has_failed
+from inference.judges import JudgeConfig
+from inference.methods import METHODS
+from inference.progress import ProgressReport
+from inference.records import Call, Completion, Judgement, Sample, Score
+from inference.rubric import Rubric
+from inference.store import Store
+
+logger = logging.getLogger(__name__)
+
+BuildEngine = Callable[[EngineConfig], Engine]
+
+
+class JudgeRun(StrictModel):
+    """What one start of a run did for one judge."""
+
+    judge: str
+    judgements: int
+    """All judgements of the judge in the file, from earlier starts too."""
+    new: int
+    """Judgements made in this start."""
+    failed: int
+    """Judgements left unscored by a fault of the engine or the method; a restart asks again."""
+    sent: int
+    """Calls sent to the engine, retries included."""
+    seconds: float
+    """Wall-clock time of this start, the loading of the engine included."""
+
+
+def job_keys(samples: Sequence[Sample], judges: Sequence[JudgeConfig]) -> list[JobKey]:
+    """All jobs in the order of the file: judge by judge, in it sample by sample, in it repeat by repeat."""
+    return [(judge.id, sample.id, repeat) for judge in judges for sample in samples for repeat in range(judge.repeats)]
+
+
+async def run_judges(
+    samples: Sequence[Sample],
+    judges: Sequence[JudgeConfig],
+    rubric: Rubric,
+    store: Store,
+    sink: JudgementFile,
+    *,
+    quiet: bool = False,
+    build: BuildEngine = build_engine,
+) -> list[JudgeRun]:
+    """Judge every sample with every judge. Finished judgements are skipped, finished calls come from the store.
+
+    Args:
+        samples: with unique ids; their order is the order of the lines.
+        store, sink: of a run directory (`RunDir`), or free-standing.
+        quiet: no progress on stderr.
+        build: how a judge's engine is made; only called for a judge with something left to do.
+
+    Returns:
+        One `JudgeRun` per judge. The judgements themselves are in `sink`.
+
+    Raises:
+        UserError: an engine cannot be built or doesn't answer. Everything finished is kept.
+    """
+    ids = [judge.id for judge in judges]
+    if len(set(ids)) < len(ids):
+        raise UserError(f"two judges have the same id in {ids}: give each an id of its own")
+    repeated = [sample_id for sample_id, count in Counter(sample.id for sample in samples).items() if count > 1]
+    if repeated:
+        raise UserError(f"samples need ids of their own, but these occur more than once: {repeated[:5]}")
+    pending = sink.pending(job_keys(samples, judges))
+    runs, first = [], 0
+    for judge in judges:
+        positions = range(first, first + len(samples) * judge.repeats)
+        first = positions.stop
+        work = _JudgeWork(samples, judge, rubric, sink, positions, [p for p in pending if p in positions])
+        runs.append(await work.run(store, build, quiet=quiet))
+    return runs
+
+
+class _JudgeWork:
+    """The part of a run that belongs to one judge: its pending jobs and the judgements that wait for their turn."""
+
+    def __init__(
+        self,
+        samples: Sequence[Sample],
+        judge: JudgeConfig,
+        rubric: Rubric,
+        sink: JudgementFile,
+        positions: range,
+        pending: list[int],
+    ) -> None:
+        self._samples, self._judge, self._rubric, self._sink = samples, judge, rubric, sink
+        self._positions, self._pending = positions, pending
+        self._ready: dict[int, Judgement] = {}
+        self._failed = 0
+
+    async def run(self, store: Store, build: BuildEngine, *, quiet: bool) -> JudgeRun:
+        started, sent = time.monotonic(), 0
+        if self._pending:
+            logger.info("judge %s: %d of %d to do", self._judge.id, len(self._pending), len(self._positions))
+            engine = build(self._judge)
+            logger.info("judge %s: engine %s", self._judge.id, engine.identity)
+            try:
+                sent = await self._run_pending(Asker(self._judge, engine, store), quiet=quiet)
+            finally:
+                await engine.close()
+            logger.info("judge %s: done, %d failed", self._judge.id, self._failed)
+        return JudgeRun(
+            judge=self._judge.id,
+            judgements=len(self._positions),
+            new=len(self._pending),
+            failed=self._failed,
+            sent=sent,
+            seconds=time.monotonic() - started,
+        )
+
+    async def _run_pending(self, asker: Asker, *, quiet: bool) -> int:
+        total = len(self._positions)
+        done = total - len(self._pending)
+        jobs = iter(self._in_sending_order())
+        workers = []
+        try:
+            with ProgressReport(self._judge.id, total, done, quiet) as report:
+                count = min(self._judge.calls_in_flight, len(self._pending))
+                workers = [asyncio.create_task(self._work(jobs, asker, report)) for _ in range(count)]
+                await asyncio.gather(*workers)
+            self._check_any_answer(asker, done)
+            self._write()
+            self._sink.settle()
+        finally:
+            for worker in workers:
+                worker.cancel()
+            await asyncio.gather(*workers, return_exceptions=True)
+            await asker.close()
+        return asker.sent
+
+    async def _work(self, jobs: Iterator[int], asker: Asker, report: ProgressReport) -> None:
+        for position in jobs:
+            self._take(position, await self._judge_one(position, asker))
+            asker.check_health()
+            # Faults are held back until the engine has answered once: a wrong set-up must leave no trace in the file.
+            if asker.answered or not asker.failed:
+                self._write()
+            report.advance()
+
+    def _take(self, position: int, judgement: Judgement) -> None:
+        failed = has_failed(judgement)
+        self._failed += failed
+        if position >= self._sink.length:
+            self._ready[position] = judgement
+        elif not failed:
+            self._sink.replace(position, judgement)
+
+    async def _judge_one(self, position: int, asker: Asker) -> Judgement:
+        index, repeat = divmod(position - self._positions.start, self._judge.repeats)
+        sample = self._samples[index]
+        keys: list[str] = []
+
+        async def ask(call: Call) -> Completion:
+            keys.append(asker.key(call))
+            return await asker(call)
+
+        try:
+            method = METHODS[self._judge.method]
+            scores = await method(self._rubric, sample, ask, temperature=self._judge.temperature, repeat=repeat)
+        except UserError:
+            raise
+        except EngineError as error:
+            scores = self._unscored(f"engine: {shown_error(error, self._judge.api_key_env)}")
+        except Exception as error:
+            logger.exception("judge %s, sample %s: fault in method %s", self._judge.id, sample.id, self._judge.method)
+            scores = self._unscored(f"method: {type(error).__name__}: {shown_error(error, self._judge.api_key_env)}")
+        return Judgement(
+            sample_id=sample.id,
+            judge=self._judge.id,
+            method=self._judge.method,
+            rubric=f"{self._rubric.name}@{self._rubric.digest}",
+            repeat=repeat,
+            scores=scores,
+            calls=tuple(keys),
+        )
+
+    def _unscored(self, reason: str) -> tuple[Score, ...]:
+        return tuple(
+            Score(step=step.name, dimension=dimension.name, unscored=reason) for step, dimension in self._rubric.scored
+        )
+
+    def _in_sending_order(self) -> list[int]:
+        """Pending positions grouped by scenario, scenarios in the order of their first sample."""
+        first_seen: dict[str, int] = {}
+        for index, sample in enumerate(self._samples):
+            first_seen.setdefault(sample.scenario, index)
+
+        def scenario_of(position: int) -> int:
+            sample = self._samples[(position - self._positions.start) // self._judge.repeats]
+            return first_seen[sample.scenario]
+
+        return sorted(self._pending, key=scenario_of)
+
+    def _write(self) -> None:
+        """Append the judgements that are ready and next in order."""
+        ready: list[Judgement] = []
+        while (position := self._sink.length + len(ready)) in self._ready:
+            ready.append(self._ready.pop(position))
+        if ready:
+            self._sink.append(ready)
+
+    def _check_any_answer(self, asker: Asker, done: int) -> None:
+        if asker.failed and not asker.answered and not done:
+            raise UserError(
+                f"judge {self._judge.id}: none of its {asker.failed} calls was answered ({asker.last_error}); "
+                "nothing was written for it: mend it and start the same command again"
+            )

@@ -1,0 +1,255 @@
+"""Reports: recomputed from records alone, honest about what is missing or simulated, safe against hostile names."""
+
+import asyncio
+import json
+import re
+from collections.abc import Callable
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+
+from eval import tables
+from eval.cost import JudgeCost, judge_costs
+from eval.heatmap import CELL, MARGIN, bin_width, heatmap
+from eval.report import escape_markdown, write_report
+from eval.run import evaluate
+from inference.errors import UserError
+from inference.judges import JudgeConfig
+from inference.records import Completion, Judgement, Usage
+from inference.rubric import Dimension
+from inference.store import Store
+
+WriteConfig = Callable[..., Path]
+WRITTEN = ("metrics.jsonl", "report.md", "report.html")
+HOSTILE = "<script>alert(1)</script>|`x`"
+
+
+def scripted(identifier: str = "fake", **settings: Any) -> dict[str, Any]:
+    return {"id": identifier, "engine": "scripted", "model": "scripted", "method": "compact", **settings}
+
+
+class Tags(HTMLParser):
+    """Collects the names of all tags, and all attributes that would load something."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.names: set[str] = set()
+        self.loaded: list[str] = []
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.names.add(tag)
+        self.loaded += [f"{name}={value}" for name, value in attrs if name in ("src", "href", "srcset", "data")]
+
+
+def test_report_from_the_records_alone_has_the_same_bytes(write_config: WriteConfig, tmp_path: Path) -> None:
+    config = write_config(judges=[scripted()])
+    evaluate(config, quiet=True)
+    run = tmp_path / "run"
+    before = {name: (run / name).read_bytes() for name in WRITTEN}
+    for name in WRITTEN:
+        (run / name).unlink()
+    for source in (config, tmp_path / "test.csv", tmp_path / "scores.csv"):
+        source.unlink()
+    write_report(run)
+    assert {name: (run / name).read_bytes() for name in WRITTEN} == before
+
+
+def test_hostile_judge_names_stay_text(write_config: WriteConfig, tmp_path: Path) -> None:
+    config = write_config()
+    scores = tmp_path / "scores.csv"
+    scores.write_text(scores.read_text().replace("exact", HOSTILE, 1))
+    evaluate(config, quiet=True)
+    page, text = ((tmp_path / "run" / name).read_text() for name in ("report.html", "report.md"))
+    assert "script" not in Tags(page).names
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page
+    assert "<script>" not in text.split("## Details")[0]
+    row = next(line for line in text.splitlines() if "alert" in line and line.startswith("|"))
+    assert len(re.findall(r"(?<!\\)\|", row)) == 10  # nine cells
+
+
+def test_html_needs_nothing_from_outside(write_config: WriteConfig, tmp_path: Path) -> None:
+    evaluate(write_config(), quiet=True)
+    tags = Tags((tmp_path / "run" / "report.html").read_text())
+    assert tags.loaded == []
+    assert tags.names.isdisjoint({"script", "link", "img", "iframe", "object"})
+    assert {"table", "svg", "details"} <= tags.names
+
+
+def test_headline_ranks_judges_and_marks_the_best(write_config: WriteConfig, tmp_path: Path) -> None:
+    report = evaluate(write_config(judges=[scripted(method="direct")]), quiet=True)
+    table = report.headlines[0]
+    assert [row[0].text for row in table.rows] == ["exact", "exact", "fake", "fake", "reversed", "reversed"]
+    assert [row[1].text for row in table.rows[::2]] == ["recorded", "prompted", "recorded"]
+    assert [cell.text for cell in table.rows[0][2:]] == [
+        *("expected", "1.000", "1.000", "0.000", "1.000"),
+        *("12", "100.0 %"),
+    ]
+    assert [cell.best for cell in table.rows[0]] == [False] * 3 + [True] * 4 + [False] * 2
+    assert not any(cell.best for row in table.rows[2:] for cell in row)
+    text = (tmp_path / "run" / "report.md").read_text()
+    assert "Highest agreement on test: exact (recorded), r = 1.000" in text
+    assert "minus each other judge" in text
+
+
+def test_learned_and_prompted_judges_are_set_against_each_other(write_config: WriteConfig, tmp_path: Path) -> None:
+    evaluate(write_config(judges=[scripted("small"), scripted("big", method="direct")]), quiet=True)
+    assert (
+        "Best learned minus best prompted judge (small − big): Δ r = " in (tmp_path / "run" / "report.md").read_text()
+    )
+
+
+def test_simulated_ratings_are_marked_at_each_table(write_config: WriteConfig, tmp_path: Path) -> None:
+    benchmark = {"name": "aut", "test": str(tmp_path / "test.csv"), "simulated": True}
+    report = evaluate(write_config(benchmark=benchmark), quiet=True)
+    assert {row.simulated for row in report.rows} == {True}
+    text = (tmp_path / "run" / "report.md").read_text()
+    assert text.count(tables.SIMULATED) == 1 + text.count("\n|---")
+    assert tables.SIMULATED in report.as_text()
+    page = (tmp_path / "run" / "report.html").read_text()
+    assert page.count(tables.SIMULATED) == 1 + page.count("<table")
+
+
+def test_a_judge_without_any_score_is_listed_with_dashes(write_config: WriteConfig, tmp_path: Path) -> None:
+    config = write_config()
+    lines = (tmp_path / "scores.csv").read_text().splitlines()
+    emptied = [lines[0], *(line.rsplit(",", 1)[0] + "," for line in lines[1:])]
+    (tmp_path / "scores.csv").write_text("\n".join(emptied) + "\n")
+    table = evaluate(config, quiet=True).headlines[0]
+    assert [cell.text for cell in table.rows[2]] == [
+        *("reversed", "recorded", "expected"),
+        *("–", "–", "–", "–", "0", "0.0 %"),
+    ]
+    assert "reversed scored 0.0 % of the responses" in (tmp_path / "run" / "report.html").read_text()
+
+
+def test_cost_is_shown_for_asked_judges(write_config: WriteConfig, tmp_path: Path) -> None:
+    price = {"input": 2.0, "output": 10.0}
+    evaluate(write_config(judges=[scripted(price=price)]), quiet=True)
+    with Store(tmp_path / "run" / "calls.sqlite") as store:
+        usages = [call.completion.usage for call in store.calls()]
+    cost = sum(2.0 * usage.prompt + 10.0 * usage.completion for usage in usages) / 1e6
+    line = next(x for x in (tmp_path / "run" / "report.md").read_text().split("## Cost")[1].splitlines() if "fake" in x)
+    assert line.startswith(f"| fake | 12 | {sum(usage.prompt for usage in usages):,} | 0 | ")
+    assert line.endswith(f"| {cost:,.4f} |")
+
+
+def test_costs_by_hand(tmp_path: Path) -> None:
+    async def fill(store: Store) -> None:
+        for key, started, finished in (
+            ("a", 10.0, 14.0),
+            ("b", 12.0, 15.0),
+            ("c", 100.0, 101.0),
+            ("other", 0.0, 500.0),
+        ):
+            usage = Usage(prompt=100, cached=40, completion=5)
+            await store.put(key, Completion(text="3", usage=usage), started, finished)
+
+    path = tmp_path / "calls.sqlite"
+    with Store(path) as store:
+        asyncio.run(fill(store))
+    judge = JudgeConfig.model_validate(scripted(price={"input": 1.0, "cached": 0.5, "output": 4.0}))
+    shared: dict[str, Any] = {"judge": "fake", "method": "compact", "rubric": "r", "scores": ()}
+    judgements = [
+        Judgement(sample_id="s0", calls=("a", "b"), **shared),
+        Judgement(sample_id="s1", calls=("b", "c"), **shared),
+    ]
+    found = judge_costs(path, judgements, {"fake": judge})["fake"]
+    assert (found.calls, found.prompt, found.cached, found.completion) == (3, 300, 120, 15)
+    assert found.seconds == pytest.approx(6.0)  # 10 to 15, and 100 to 101
+    assert found.cost == pytest.approx((180 * 1.0 + 120 * 0.5 + 15 * 4.0) / 1e6)
+    assert judge_costs(tmp_path / "none.sqlite", judgements, {}) == {}
+    assert not (tmp_path / "none.sqlite").exists()
+
+
+def test_seconds_without_calls() -> None:
+    assert JudgeCost().seconds == 0.0
+
+
+def test_heatmap_counts_by_hand() -> None:
+    dimension = Dimension(name="d", description="d", range=(1, 3))
+    human = np.array([1.0, 1.0, 1.0, 1.0, 3.0])
+    judge = np.array([1.0, 1.2, 0.9, 3.0, 2.5])  # bins 1, 1, 1 (clipped), 3, 3 (ties upward)
+    picture = heatmap("judge", human, judge, dimension, fewest=2)
+    assert {cell.label: cell.opacity for cell in picture.cells} == {
+        "human 1, judge 1: 3": 1.0,
+        "human 1, judge 3: 1": round((1 / 3) ** 0.5, 3),
+        "human 3, judge 3: 1": round((1 / 3) ** 0.5, 3),
+    }
+    mean = (1.0 + 1.2 + 0.9 + 3.0) / 4
+    assert picture.means == ((MARGIN + CELL / 2, round(3 * CELL - CELL * (mean - 1 + 0.5), 2)),)
+    assert [tick.label for tick in picture.ticks] == ["1", "2", "3"]
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "fractional", "width"), [(1, 5, True, 0.5), (1, 5, False, 1), (1, 16, True, 1), (0, 60, False, 4)]
+)
+def test_width_of_bins(low: int, high: int, fractional: bool, width: float) -> None:
+    dimension = Dimension(name="d", description="d", range=(low, high), fractional=fractional)
+    assert bin_width(dimension) == width
+    assert heatmap("j", np.array([]), np.array([]), dimension).cells == ()
+
+
+def test_numbers_as_people_read_them() -> None:
+    assert (tables.number(-0.1234), tables.number(None), tables.signed(0.5)) == ("−0.123", "–", "+0.500")
+    assert (tables.p_value(0.0009), tables.p_value(0.001), tables.p_value(1.0)) == ("< 0.001", "0.001", "1.000")
+    assert (tables.percent(1.0), tables.percent(0.9999)) == ("100.0 %", "99.9 %")
+    assert escape_markdown("a|b\n<i>*x*") == "a\\|b &lt;i&gt;\\*x\\*"
+
+
+def broken(run: Path, how: str) -> None:
+    judgements, samples, settings = run / "judgements.jsonl", run / "samples.jsonl", run / "config.yaml"
+    lines = judgements.read_text().splitlines(keepends=True)
+    if how == "no judgements":
+        judgements.unlink()
+    elif how == "empty judgements":
+        judgements.write_text("")
+    elif how == "damaged line":
+        judgements.write_text(lines[0] + "{]\n" + "".join(lines[1:]))
+    elif how == "unknown sample":
+        samples.write_text("".join(samples.read_text().splitlines(keepends=True)[1:]))
+    elif how == "another rubric":
+        content = yaml.safe_load(settings.read_text())
+        content["rubric"]["description"] = "changed"
+        settings.write_text(yaml.safe_dump(content))
+    elif how == "another kind":
+        settings.write_text("judges: []\ninput: mine.csv\n")
+    elif how == "two methods":
+        other = json.loads(lines[0]) | {"method": "direct"}
+        judgements.write_text(json.dumps(other) + "\n" + "".join(lines[1:]))
+
+
+@pytest.mark.parametrize(
+    ("how", "message"),
+    [
+        ("no judgements", "has no judgements.jsonl, so it holds no evaluation"),
+        ("empty judgements", "judgements.jsonl has no finished line yet"),
+        ("damaged line", "judgements.jsonl: line 2 is damaged"),
+        ("unknown sample", "line 1: sample 's0' is not in samples.jsonl"),
+        ("another rubric", r"line 1: was judged by rubric aut@\w+, but the run's settings hold aut@"),
+        ("another kind", "was not made by `python -m eval run`"),
+        ("two methods", "line 2: judge 'exact' has two methods"),
+    ],
+)
+def test_unusable_runs_are_refused_and_keep_their_report(
+    how: str, message: str, write_config: WriteConfig, tmp_path: Path
+) -> None:
+    evaluate(write_config(), quiet=True)
+    run = tmp_path / "run"
+    before = {name: (run / name).read_bytes() for name in WRITTEN}
+    broken(run, how)
+    with pytest.raises(UserError, match=message):
+        write_report(run)
+    assert {name: (run / name).read_bytes() for name in WRITTEN} == before
+
+
+def test_a_line_being_written_is_left_out(write_config: WriteConfig, tmp_path: Path) -> None:
+    evaluate(write_config(), quiet=True)
+    judgements = tmp_path / "run" / "judgements.jsonl"
+    judgements.write_bytes(judgements.read_bytes()[:-10])
+    rows = {(row.judge, row.n) for row in write_report(tmp_path / "run").rows}
+    assert rows == {("exact", 12), ("reversed", 11)}

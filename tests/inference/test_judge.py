@@ -1,0 +1,167 @@
+"""Judging a file and judging in memory, with scripted engines."""
+
+import asyncio
+import csv
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import yaml
+
+from inference.engines.base import EngineConfig
+from inference.engines.scripted import ScriptedEngine
+from inference.errors import UserError
+from inference.estimate import estimate
+from inference.judge import judge_file, judge_samples
+from inference.judges import JudgeConfig, Price
+from inference.records import Call, Judgement, Sample, Score, Usage
+from inference.rubric import Rubric
+from inference.score_file import write_scores
+
+ROOT = Path(__file__).parents[2]
+MakeSamples = Callable[[int], list[Sample]]
+MakeJudge = Callable[..., JudgeConfig]
+
+
+def config(folder: Path, **changes: object) -> Path:
+    responses = folder / "mine.csv"
+    responses.write_text("id,scenario,response\na,rope,swing\nb,tin,drum\nc,rope,leash\n", encoding="utf-8")
+    judge = {"id": "j", "engine": "scripted", "model": "m", "method": "compact", "price": {"input": 1, "output": 2}}
+    content = {
+        "rubric": str(ROOT / "configs" / "rubrics" / "aut.yaml"),
+        "input": str(responses),
+        "judges": judge,
+        "out": str(folder / "run"),
+        **changes,
+    }
+    path = folder / "judge.yaml"
+    path.write_text(yaml.safe_dump(content), encoding="utf-8")
+    return path
+
+
+def rows(path: Path) -> list[dict[str, str]]:
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_responses_in_scores_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    judge_file(config(tmp_path))
+    found = rows(tmp_path / "run" / "scores.csv")
+    assert [row["id"] for row in found] == ["a", "b", "c"]
+    assert list(found[0]) == ["id", "j_value", "j_top", "j_unscored"]
+    assert all(1 <= float(row["j_value"]) <= 5 and float(row["j_top"]) in range(1, 6) for row in found)
+    shown = capsys.readouterr().out
+    assert "100.0%" in shown
+    assert str(tmp_path / "run" / "scores.csv") in shown.replace("\n", "")
+    before = (tmp_path / "run" / "scores.csv").read_bytes()
+    judge_file(config(tmp_path))
+    assert (tmp_path / "run" / "scores.csv").read_bytes() == before
+
+
+def test_input_and_out_can_be_given_beside_the_config(tmp_path: Path) -> None:
+    other = tmp_path / "other.jsonl"
+    other.write_text('{"id": "z", "scenario": "rope", "response": "net"}\n')
+    judge_file(config(tmp_path), other, tmp_path / "elsewhere")
+    assert [row["id"] for row in rows(tmp_path / "elsewhere" / "scores.csv")] == ["z"]
+    assert not (tmp_path / "run").exists()
+
+
+def test_changed_responses_under_the_same_name_are_refused(tmp_path: Path) -> None:
+    judge_file(config(tmp_path))
+    path = config(tmp_path)
+    (tmp_path / "mine.csv").write_text("id,scenario,response\na,rope,another answer\n", encoding="utf-8")
+    before = (tmp_path / "run" / "scores.csv").read_bytes()
+    with pytest.raises(UserError, match="changed: input_sha256"):
+        judge_file(path)
+    assert (tmp_path / "run" / "scores.csv").read_bytes() == before
+
+
+def test_a_dry_run_makes_no_directory_and_says_what_is_estimated(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    judge_file(config(tmp_path), dry_run=True)
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "no call made" in shown
+    assert "estimate" in shown
+    assert not (tmp_path / "run").exists()
+
+
+def test_an_estimate_by_hand(aut_rubric: Rubric, make_judge: MakeJudge) -> None:
+    # "rope: a swing\n" has 14 characters, 4 tokens; "tin: a drum\n" 12, 3 tokens. One token out for each.
+    texts = [("rope", "a swing"), ("tin", "a drum"), ("tin", "a  drum ")]
+    samples = [Sample(id=str(i), scenario=s, responses={"use": text}) for i, (s, text) in enumerate(texts)]
+    judge = make_judge(price={"input": 1e6, "output": 10e6}, repeats=2, model="served@abc:def")
+    found = asyncio.run(estimate(samples, judge, aut_rubric))
+    assert (found.calls, found.prompt_tokens, found.completion_tokens, found.exact) == (4, 14, 4, False)
+    assert found.price == pytest.approx(14 + 40)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not (ROOT / "models" / "smollm2-135m").is_dir(), reason="the base model has not been made")
+def test_a_local_models_tokens_are_counted_exactly(aut_rubric: Rubric, make_judge: MakeJudge) -> None:
+    judge = make_judge(engine="hf", model=str(ROOT / "models" / "smollm2-135m"))
+    samples = [Sample(id="1", scenario="rope", responses={"use": "a swing"})]
+    found = asyncio.run(estimate(samples, judge, aut_rubric))
+    assert found.exact
+    assert found.prompt_tokens == len(["ro", "pe", ":", " a", " swing", "\n"])
+
+
+def test_prices_by_hand() -> None:
+    usage = Usage(prompt=1_000_000, cached=400_000, completion=50_000, reasoning=20_000)
+    assert Price(input=2.0, cached=0.5, output=10.0).cost(usage) == pytest.approx(0.6 * 2 + 0.4 * 0.5 + 0.05 * 10)
+    assert Price(input=2.0, output=10.0).cost(usage) == pytest.approx(2 + 0.5)
+
+
+def test_in_memory_also_inside_a_running_loop(
+    make_samples: MakeSamples, make_judge: MakeJudge, aut_rubric: Rubric
+) -> None:
+    async def notebook() -> list[Judgement]:
+        return judge_samples(make_samples(4), aut_rubric, make_judge())
+
+    judgements = judge_samples(make_samples(4), aut_rubric, make_judge())
+    assert [judgement.sample_id for judgement in judgements] == ["s000", "s001", "s002", "s003"]
+    assert asyncio.run(notebook()) == judgements
+
+
+@pytest.mark.parametrize("method", ["direct", "compact"])
+def test_rubrics_of_several_steps_are_judged_whole(
+    plan_rubric: Rubric, make_judge: MakeJudge, method: str, tmp_path: Path
+) -> None:
+    samples = [Sample(id="p", scenario="flood", responses={"ideas": "a dam", "outcome": "a plan"})]
+    judge = make_judge(method=method)
+    (judgement,) = judge_samples(samples, plan_rubric, judge)
+    assert [score.key for score in judgement.scores] == ["ideas.fluency", "ideas.novelty", "outcome.clarity"]
+    assert all(score.unscored is None for score in judgement.scores)
+    write_scores(tmp_path / "s.csv", samples, plan_rubric, [judgement])
+    (row,) = rows(tmp_path / "s.csv")
+    assert list(row)[1:4] == [f"judge_ideas.fluency_{kind}" for kind in ("value", "top", "unscored")]
+    assert len(row) == 10
+
+
+def test_repeats_are_averaged_over_what_was_scored(tmp_path: Path, aut_rubric: Rubric) -> None:
+    def judgement(sample: str, repeat: int, value: float | None, top: float | None) -> Judgement:
+        reason = None if value is not None else f"no answer {repeat}"
+        score = Score(step="use", dimension="originality", value=value, top=top, unscored=reason)
+        return Judgement(
+            sample_id=sample, judge="judge", method="direct", rubric="aut@0", repeat=repeat, scores=(score,)
+        )
+
+    numbers = [(2.5, 3.0), (None, None), (3.5, 3.0), (1.0, 1.0)]
+    judgements = [judgement("a", repeat, *pair) for repeat, pair in enumerate(numbers)]
+    judgements += [judgement("b", repeat, None, None) for repeat in range(4)]
+    samples = [Sample(id=name, scenario="rope", responses={"use": "x"}) for name in "ab"]
+    write_scores(tmp_path / "s.csv", samples, aut_rubric, judgements)
+    first, second = rows(tmp_path / "s.csv")
+    assert first == {"id": "a", "judge_value": "2.333333", "judge_top": "2.333333", "judge_unscored": ""}
+    assert second == {"id": "b", "judge_value": "", "judge_top": "", "judge_unscored": "no answer 0"}
+
+
+def test_the_scripted_engine_depends_on_the_call_alone() -> None:
+    engines = [ScriptedEngine(EngineConfig(engine="scripted", model=model)) for model in ("m", "m", "other")]
+    call = Call(prompt="x", grid=("1", "2", "3"))
+    first, again, other = (asyncio.run(engine.complete(call)) for engine in engines)
+    assert first == again
+    assert first != other
+    assert first != asyncio.run(engines[0].complete(call.model_copy(update={"repeat": 1})))
+    with pytest.raises(UserError, match="seconds per call"):
+        ScriptedEngine(EngineConfig(engine="scripted", model="m:slow"))

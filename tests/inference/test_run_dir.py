@@ -1,0 +1,114 @@
+"""The run directory: resume, refusal of changes, lock, and what is written about where results come from."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from inference.errors import UserError
+from inference.judges import JudgeConfig, resolved_judge
+from inference.prompts import template_digest
+from inference.run_dir import RunDir
+
+
+def settings(**changes: object) -> dict[str, Any]:
+    judge = {"id": "j", "engine": "scripted", "model": "m", "method": "direct", **changes}
+    return {"input": "a.csv", "judges": [resolved_judge(JudgeConfig.model_validate(judge))]}
+
+
+def test_a_directory_of_the_same_settings_is_resumed(tmp_path: Path) -> None:
+    with RunDir.open(tmp_path / "run", settings()) as run:
+        assert not run.resumed
+        run.log("a note")
+    with RunDir.open(tmp_path / "run", settings()) as run:
+        assert run.resumed
+    log = (tmp_path / "run" / "log.txt").read_text()
+    assert [word in log for word in ("started: {", "a note", "resumed: {")] == [True] * 3
+    written = yaml.safe_load((tmp_path / "run" / "config.yaml").read_text())
+    assert written == {**settings(), "prompt_templates": template_digest()}
+
+
+def test_the_environment_is_recorded(tmp_path: Path) -> None:
+    with RunDir.open(tmp_path / "run", settings()):
+        found = json.loads((tmp_path / "run" / "environment.json").read_text())
+    assert found["prompt_templates"] == template_digest()
+    assert found["packages"]["pydantic"]
+    assert found["git"] is None or len(found["git"]["commit"]) == 40
+
+
+def test_changed_settings_are_refused_by_name_and_nothing_is_touched(tmp_path: Path) -> None:
+    with RunDir.open(tmp_path / "run", settings()):
+        pass
+    before = {path.name: path.read_bytes() for path in (tmp_path / "run").iterdir()}
+    with pytest.raises(UserError, match=r"changed: judges\.0\.temperature, judges\.0\.repeats\); choose another"):
+        RunDir.open(tmp_path / "run", settings(temperature=1.0, repeats=2))
+    with pytest.raises(UserError, match=r"changed: more"):
+        RunDir.open(tmp_path / "run", {**settings(), "more": 1})
+    with pytest.raises(UserError, match=r"changed: judges\)"):
+        RunDir.open(tmp_path / "run", {"input": "a.csv", "judges": []})
+    assert {path.name: path.read_bytes() for path in (tmp_path / "run").iterdir()} == before
+
+
+def test_settings_that_touch_no_answer_may_change(tmp_path: Path) -> None:
+    with RunDir.open(tmp_path / "run", settings()):
+        pass
+    with RunDir.open(tmp_path / "run", settings(concurrency=2, max_retries=9, price={"input": 1, "output": 2})) as run:
+        assert run.resumed
+    written = yaml.safe_load((tmp_path / "run" / "config.yaml").read_text())
+    assert written["judges"][0]["concurrency"] == 2
+
+
+def test_changed_prompt_templates_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with RunDir.open(tmp_path / "run", settings()):
+        pass
+    monkeypatch.setattr("inference.run_dir.template_digest", lambda: "0" * 12)
+    with pytest.raises(UserError, match="changed: prompt_templates"):
+        RunDir.open(tmp_path / "run", settings())
+
+
+def test_an_open_directory_is_locked_and_free_again_after(tmp_path: Path) -> None:
+    with RunDir.open(tmp_path / "run", settings()), pytest.raises(UserError, match="another process"):
+        RunDir.open(tmp_path / "run", settings())
+    with RunDir.open(tmp_path / "run", settings()) as run:
+        assert run.resumed
+
+
+def test_other_directories_and_files_are_not_taken_over(tmp_path: Path) -> None:
+    (tmp_path / "photos").mkdir()
+    (tmp_path / "photos" / "cat.jpg").touch()
+    with pytest.raises(UserError, match="no run directory"):
+        RunDir.open(tmp_path / "photos", settings())
+    assert [path.name for path in (tmp_path / "photos").iterdir()] == ["cat.jpg"]
+    (tmp_path / "file").touch()
+    with pytest.raises(UserError, match="cannot be used as a run directory"):
+        RunDir.open(tmp_path / "file", settings())
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken" / "config.yaml").write_text("[")
+    with pytest.raises(UserError, match=r"config\.yaml is damaged"):
+        RunDir.open(tmp_path / "broken", settings())
+
+
+def test_a_start_that_died_at_once_is_no_obstacle(tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "run.lock").touch()
+    (tmp_path / "run" / "config.yaml.new").write_text("inp")
+    with RunDir.open(tmp_path / "run", settings()) as run:
+        assert not run.resumed
+
+
+def test_a_retrained_adapter_of_the_same_name_is_another_setting(tmp_path: Path) -> None:
+    for name in ("model", "adapter"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "model" / "config.json").write_text("{}")
+    (tmp_path / "adapter" / "adapter_config.json").write_text('{"peft_type": "LORA", "r": 4}')
+    weights = tmp_path / "adapter" / "adapter_model.safetensors"
+    weights.write_bytes(b"first weights")
+    judge = JudgeConfig(
+        id="j", engine="hf", model=str(tmp_path / "model"), adapter=str(tmp_path / "adapter"), method="compact"
+    )
+    first = resolved_judge(judge)
+    weights.write_bytes(b"other weights, of another length")
+    second = resolved_judge(judge)
+    assert {key for key in first if first[key] != second[key]} == {"adapter_digest"}

@@ -1,0 +1,114 @@
+"""Response files: what is read, and every kind of damage named in one sentence."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from inference.errors import UserError
+from inference.records import Sample
+from inference.rubric import Rubric
+from inference.samples import Columns, read_samples
+
+HEADER = "id,scenario,response,originality\n"
+
+
+def read(
+    folder: Path, rubric: Rubric, content: str | bytes, *, name: str = "r.csv", rated: bool = False, **columns: object
+) -> list[Sample]:
+    path = folder / name
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return read_samples(path, rubric, Columns.model_validate(columns), rated=rated)
+
+
+def test_a_csv_is_read_in_order_with_its_text_as_it_stands(tmp_path: Path, aut_rubric: Rubric) -> None:
+    content = (
+        '\ufeffid,scenario,response,originality\r\nb,rope," a ""swing"",\nfor two ",2.5\r\na,rope,NA,\r\nc,tin,,5\r\n'
+    )
+    samples = read(tmp_path, aut_rubric, content)
+    assert [sample.id for sample in samples] == ["b", "a", "c"]
+    assert [sample.responses["use"] for sample in samples] == [' a "swing",\nfor two ', "NA", ""]
+    assert [sample.human for sample in samples] == [
+        {"human": {"use.originality": 2.5}},
+        {},
+        {"human": {"use.originality": 5.0}},
+    ]
+
+
+def test_columns_can_be_named_and_ids_made_from_the_content(tmp_path: Path, aut_rubric: Rubric) -> None:
+    content = "object,answer,rating\nrope,swing,3\ntin,drum,1\n"
+    names: dict[str, Any] = {"scenario": "object", "response": "answer", "scores": {"use.originality": "rating"}}
+    first, second = read(tmp_path, aut_rubric, content, rated=True, **names)
+    again, _ = read(tmp_path, aut_rubric, content, rated=True, **names)
+    assert first.id == again.id
+    assert first.id != second.id
+    assert first.human["human"] == {"use.originality": 3.0}
+
+
+def test_jsonl_and_several_steps(tmp_path: Path, plan_rubric: Rubric) -> None:
+    content = '{"id": 7, "scenario": "flood", "ideas": "dam", "outcome": null}\n\n'
+    (sample,) = read(tmp_path, plan_rubric, content, name="r.jsonl")
+    assert sample == Sample(id="7", scenario="flood", responses={"ideas": "dam", "outcome": ""})
+
+
+def test_half_a_surrogate_pair_becomes_a_replacement_character(tmp_path: Path, aut_rubric: Rubric) -> None:
+    content = '{"id": "a", "scenario": "rope", "response": "cut \\ud83d off \\ud83d\\ude00"}\n'
+    (sample,) = read(tmp_path, aut_rubric, content, name="r.jsonl")
+    assert sample.responses["use"] == "cut \ufffd off \U0001f600"
+
+
+@pytest.mark.parametrize(
+    ("content", "rated", "says"),
+    [
+        ("", False, "no rows"),
+        (HEADER, False, "no rows"),
+        ("id,text\na,b\n", False, "missing columns scenario, response; the file has id, text"),
+        ("id,scenario,response\na,b,c\n", True, "missing column originality"),
+        (HEADER + "a,rope,swing,6\n", False, "line 2: the originality rating 6 is off the scale 1 to 5"),
+        (HEADER + "a,rope,swing,0.5\n", True, "off the scale"),
+        (HEADER + "a,rope,swing,good\n", True, "'good' is not a number"),
+        (HEADER + "a,rope,swing,nan\n", True, "'nan' is not a number"),
+        (HEADER + "a,rope,swing,\n", True, "line 2 has no originality rating"),
+        (HEADER + "a,rope,swing,1\nb,rope,net,1\na,tin,drum,2\n", False, "line 4 repeats the id 'a' of line 2"),
+        (HEADER + "a,rope,swing\n", False, "line 2 has another number of cells"),
+        (HEADER + "a,rope,swing,1,2\n", False, "line 2 has another number of cells"),
+        (HEADER + 'a,rope,"swing,1\n', False, "not a readable CSV"),
+        (HEADER.encode() + "a,rope,café,2\n".encode("latin-1"), False, "not UTF-8"),
+        ("id,scenario,response\na,b,c\n".encode("utf-16"), False, "not UTF-8"),
+    ],
+)
+def test_bad_csv_files(tmp_path: Path, aut_rubric: Rubric, content: str | bytes, rated: bool, says: str) -> None:
+    with pytest.raises(UserError) as caught:
+        read(tmp_path, aut_rubric, content, rated=rated)
+    assert says in str(caught.value)
+    assert "r.csv" in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [("{\n", "line 1 is not JSON"), ('{"id": 1}\n[1]\n', "line 2 is not a JSON object"), ("\n\n", "no rows")],
+)
+def test_bad_jsonl_files(tmp_path: Path, aut_rubric: Rubric, content: str, says: str) -> None:
+    with pytest.raises(UserError, match=says):
+        read(tmp_path, aut_rubric, content, name="r.jsonl")
+
+
+def test_many_faults_are_counted_not_listed(tmp_path: Path, aut_rubric: Rubric) -> None:
+    with pytest.raises(UserError, match=r"line 6: .* \(and 15 more\)"):
+        read(tmp_path, aut_rubric, HEADER + "".join(f"{i},rope,x,9\n" for i in range(20)))
+
+
+def test_other_names_and_missing_files(tmp_path: Path, aut_rubric: Rubric) -> None:
+    with pytest.raises(UserError, match=r"end in \.csv or \.jsonl"):
+        read(tmp_path, aut_rubric, "", name="r.xlsx")
+    with pytest.raises(UserError, match="no such file"):
+        read_samples(tmp_path / "absent.csv", aut_rubric)
+    with pytest.raises(UserError, match=r"\['use.wit'\] are no step.dimension"):
+        read(tmp_path, aut_rubric, HEADER + "a,b,c,1\n", scores={"use.wit": "originality"})
+
+
+@pytest.mark.parametrize(("name", "rows"), [("ocsai1_test.csv", 3030), ("byprompt_train.csv", 16729)])
+def test_the_real_files_are_read_whole(data_dir: Path, aut_rubric: Rubric, name: str, rows: int) -> None:
+    samples = read_samples(data_dir / "aut" / name, aut_rubric, Columns(scenario="object"), rated=True)
+    assert len(samples) == rows

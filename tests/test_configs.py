@@ -1,0 +1,127 @@
+"""Every file under configs/ is read by the class that uses it, and opens with a command that uses it."""
+
+import re
+import shlex
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from inference.config import load_config, read_yaml
+from inference.rubric import load_rubric
+
+ROOT = Path(__file__).parents[1]
+CONFIGS = sorted(path.relative_to(ROOT) for path in (ROOT / "configs").rglob("*") if path.is_file())
+TRAINING = [path for path in CONFIGS if path.parts[1] == "training"]
+COMMAND = re.compile(r"^#\s+((?:python -m|accelerate launch|bash scripts/)\b.*)$", re.MULTILINE)
+
+
+@pytest.fixture(autouse=True)
+def _in_root(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Paths in configs are relative to the repository root."""
+    monkeypatch.chdir(ROOT)
+
+
+def _load_judging(path: Path) -> None:
+    from inference.judge import JudgingConfig
+
+    load_config(path, JudgingConfig)
+
+
+def _load_eval(path: Path) -> None:
+    from eval.run import EvalConfig
+
+    load_config(path, EvalConfig)
+
+
+def _load_serving(path: Path) -> None:
+    from inference.serve import ServeConfig
+
+    load_config(path, ServeConfig)
+
+
+def _training_settings(path: Path) -> dict[str, Any]:
+    """The settings of the first command in the file's opening comment."""
+    from training.settings import read_settings
+    from training.sft import parse
+
+    words = shlex.split(commands(path)[0])
+    named, overrides = parse(words[words.index("--config") :])
+    settings, data = read_settings(named, overrides)
+    data.column_names()
+    return settings
+
+
+LOADERS: dict[str, Callable[[Path], object]] = {
+    "rubrics": load_rubric,
+    "judging": _load_judging,
+    "eval": _load_eval,
+    "serving": _load_serving,
+    "training": _training_settings,
+}
+
+
+def commands(path: Path) -> list[str]:
+    """The commands in the comment that opens a config, lines ending in a backslash joined."""
+    head = "".join(opening_comment(path))
+    return [match.group(1) for match in COMMAND.finditer(re.sub(r"\\\n#\s*", "", head))]
+
+
+def opening_comment(path: Path) -> Iterator[str]:
+    for line in path.read_text(encoding="utf-8").splitlines(keepends=True):
+        if not line.startswith("#"):
+            return
+        yield line
+
+
+def paths_in(node: Any) -> Iterator[str]:
+    """Values that name a file of the repository."""
+    if isinstance(node, dict):
+        node = list(node.values())
+    if isinstance(node, list):
+        for item in node:
+            yield from paths_in(item)
+    elif isinstance(node, str) and node.startswith(("configs/", "eval/", "inference/")):
+        yield node
+
+
+def test_every_kind_of_config_is_there() -> None:
+    assert {path.parts[1] for path in CONFIGS} >= set(LOADERS)
+
+
+@pytest.mark.parametrize("path", CONFIGS, ids=str)
+def test_config_is_claimed_and_loads(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert path.parts[1] in LOADERS, f"no loader claims {path}: add its class to LOADERS"
+    assert path.suffix == ".yaml"
+    assert len(path.parts) == 3
+    monkeypatch.setattr("inference.tokens.model_directory", Path)  # the base model need not be there
+    LOADERS[path.parts[1]](path)
+
+
+@pytest.mark.parametrize("path", CONFIGS, ids=str)
+def test_config_opens_with_a_command_that_uses_it(path: Path) -> None:
+    found = commands(path)
+    assert found, f"{path}: its opening comment has no command"
+    for word in (word for command in found for word in shlex.split(command)):
+        assert not word.startswith("configs/") or (ROOT / word).is_file(), f"{path}: {word} does not exist"
+    if path.parts[1] != "rubrics":
+        assert any(str(path) in shlex.split(command) for command in found)
+
+
+@pytest.mark.parametrize("path", CONFIGS, ids=str)
+def test_files_of_the_repository_that_a_config_names_exist(path: Path) -> None:
+    missing = [name for name in paths_in(read_yaml(path)) if not (ROOT / name).exists()]
+    assert not missing
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", TRAINING, ids=str)
+def test_training_config_has_known_keys(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The rest of a training config belongs to transformers and TRL, whose imports take 10 s."""
+    from training.fit import parse_arguments
+
+    monkeypatch.setattr("inference.tokens.model_directory", Path)
+    args, model_args = parse_arguments(_training_settings(path))
+    assert args.ce_weight + args.raft_weight > 0
+    assert model_args.use_peft

@@ -1,0 +1,170 @@
+"""One training run: arguments → rows → trainer → adapter, card and scores. Everything heavy is imported here."""
+
+import json
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import torch
+from peft import PeftModel, get_peft_model
+from transformers import AutoModelForCausalLM, TrainerCallback, set_seed
+from trl.scripts.utils import TrlParser
+from trl.trainer.model_config import ModelConfig
+from trl.trainer.utils import get_peft_config
+
+from inference.errors import UserError
+from inference.grid import GridReader
+from inference.records import Sample
+from inference.rubric import Rubric
+from inference.score_file import write_scores
+from inference.tokens import load_tokenizer, score_token_ids
+from training import tracking
+from training.arguments import JudgeTrainingArguments
+from training.card import write_card
+from training.checkpoints import newest_complete
+from training.data import Row, audit, build_rows
+from training.judge_trainer import JudgeTrainer
+from training.settings import DataArguments
+from training.validation import judge_rows, judgements, metrics
+
+
+def fit(settings: dict[str, Any], data: DataArguments, rubric: Rubric, parts: dict[str, list[Sample]]) -> Path:
+    """Train, save the adapter with its card, judge the test part. Returns the adapter's directory."""
+    args, model_args = parse_arguments(settings)
+    out = Path(settings["output_dir"])
+    base = str(settings["model_name_or_path"])
+    main_process = args.process_index == 0
+    if main_process:
+        tracking.open_run(out, settings, args)
+    set_seed(args.seed)
+    tokenizer = load_tokenizer(base)
+    rows, counts = prepare(parts, rubric, tokenizer, data.max_prompt_tokens)
+    if main_process:
+        print_audit(counts)
+    trainer = build_trainer(args, model_args, out, tokenizer, rubric, rows)
+    checkpoint = newest_complete(out) if args.resume else None
+    if checkpoint and main_process:
+        print(f"resuming from {checkpoint}")
+    trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
+
+    adapter = out / "adapter"
+    save_adapter(trainer, adapter)
+    figures = final_figures(trainer, rubric, rows, parts, out)
+    if main_process:
+        write_card(
+            adapter,
+            data=data,
+            model=base,
+            rubric=rubric,
+            counts=counts,
+            args=args,
+            figures=figures,
+        )
+        tracking.close_run(out, adapter, figures)
+        print(json.dumps({"adapter": str(adapter), **figures}, indent=2))
+    return adapter
+
+
+def parse_arguments(settings: dict[str, Any]) -> tuple[JudgeTrainingArguments, ModelConfig]:
+    """Typed arguments of the settings; an unknown key or a value of the wrong type is a UserError."""
+    types: Any = (JudgeTrainingArguments, ModelConfig)
+    parser = TrlParser(types)
+    own = {item.name for item in fields(DataArguments)}
+    unknown = parser.set_defaults_with_config(**{key: value for key, value in settings.items() if key not in own})
+    if unknown:
+        raise UserError(
+            f"unknown key {unknown[0].removeprefix('--')} in the training config: correct its spelling or remove it"
+        )
+    try:
+        args, model_args = parser.parse_args_into_dataclasses(args=[])
+    except (ValueError, TypeError, SystemExit) as error:
+        raise UserError(f"the training config cannot be used: {' '.join(str(error).split())}") from None
+    if not model_args.use_peft:
+        raise UserError(
+            "use_peft is not true: judges are trained as LoRA adapters, set use_peft, lora_r and lora_target_modules"
+        )
+    return args, model_args
+
+
+def prepare(
+    parts: dict[str, list[Sample]], rubric: Rubric, tokenizer: Any, max_tokens: int
+) -> tuple[dict[str, list[Row]], list[dict[str, Any]]]:
+    """Rows and audit counts of each part. Only training rows are held to `max_tokens`: a served judge reads all."""
+    rows, counts = {}, []
+    for name, samples in parts.items():
+        limit = max_tokens if name == "train" else 1_000_000
+        rows[name], count = audit(build_rows(samples, rubric, tokenizer), limit, name)
+        counts.append(count)
+    return rows, counts
+
+
+def print_audit(counts: list[dict[str, Any]]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(title="Token audit: one supervised position in each row", title_justify="left")
+    for name in counts[0]:
+        table.add_column(name, justify="left" if name == "split" else "right")
+    for count in counts:
+        table.add_row(*(str(value) for value in count.values()))
+    Console().print(table)
+
+
+def build_trainer(
+    args: JudgeTrainingArguments,
+    model_args: ModelConfig,
+    out: Path,
+    tokenizer: Any,
+    rubric: Rubric,
+    rows: dict[str, list[Row]],
+) -> JudgeTrainer:
+    dtype = getattr(torch, model_args.dtype or "float32")
+    base = AutoModelForCausalLM.from_pretrained(
+        str(model_args.model_name_or_path), dtype=dtype, local_files_only=True, trust_remote_code=False
+    )
+    lora = get_peft_config(model_args)
+    assert lora is not None  # parse_arguments refuses use_peft: false
+
+    def validate(trainer: JudgeTrainer) -> dict[str, float]:
+        scores = judge_rows(trainer, rows["validation"], rubric, args.per_device_eval_batch_size)
+        return metrics(rows["validation"], scores, rubric)
+
+    readers = [GridReader(dimension.grid, score_token_ids(tokenizer, dimension.grid)) for _, dimension in rubric.scored]
+    pad = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else tokenizer.eos_token_id
+    callbacks: list[TrainerCallback] = [tracking.LocalLog(out)]
+    return JudgeTrainer(
+        model=get_peft_model(base, lora),
+        args=args,
+        readers=readers,
+        ranges=[dimension.range for _, dimension in rubric.scored],
+        pad_token_id=pad,
+        train_rows=rows["train"],
+        eval_dataset=rows["validation"],
+        validate=validate,
+        callbacks=callbacks,
+    )
+
+
+def final_figures(
+    trainer: JudgeTrainer, rubric: Rubric, rows: dict[str, list[Row]], parts: dict[str, list[Sample]], out: Path
+) -> dict[str, dict[str, float]]:
+    """Metrics of validation and test, the scores of both beside the adapter (ids and numbers, no texts)."""
+    figures: dict[str, dict[str, float]] = {}
+    for name in ("validation", "test"):
+        if name not in rows:
+            continue
+        scores = judge_rows(trainer, rows[name], rubric, trainer.args.per_device_eval_batch_size)
+        figures[name] = metrics(rows[name], scores, rubric)
+        if trainer.args.process_index == 0:
+            found = judgements(rows[name], scores, parts[name], rubric, out.name)
+            write_scores(out / f"{name}_scores.csv", parts[name], rubric, found)
+    return figures
+
+
+def save_adapter(trainer: JudgeTrainer, adapter: Path) -> None:
+    """Weights as safetensors and the PEFT config; unlike Trainer.save_model without a pickled copy of the arguments."""
+    state = trainer.accelerator.get_state_dict(trainer.model)  # a collective call: every process takes part
+    if trainer.args.process_index == 0:
+        model: PeftModel = trainer.accelerator.unwrap_model(trainer.model)
+        model.save_pretrained(str(adapter), state_dict=state)
+    trainer.accelerator.wait_for_everyone()

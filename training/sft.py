@@ -1,0 +1,78 @@
+"""Train a local judge on human ratings: LoRA on a language model, loss at the score positions.
+
+    accelerate launch -m training.sft --config configs/training/aut_smollm2.yaml [--key value ...]
+
+Every key of the config can be overridden on the command line. A run that was stopped goes on from its newest complete
+checkpoint when the same command is given again. The result is output_dir/adapter (PEFT format, with a model card).
+"""
+
+import sys
+
+from inference.errors import UserError
+from inference.records import Sample
+from inference.rubric import Rubric, load_rubric
+from inference.samples import read_samples
+from training.data import choose, refuse_overlap, split
+from training.settings import DataArguments, read_settings
+
+
+def main(argv: list[str] | None = None) -> int:
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    if not arguments or {"-h", "--help"} & set(arguments):
+        print(__doc__.strip())
+        print(
+            "\nKeys: training/settings.py (data), training/arguments.py (losses), TRL's ModelConfig, TrainingArguments."
+        )
+        return 0
+    try:
+        path, overrides = parse(arguments)
+        settings, data = read_settings(path, overrides)
+        parts = load_parts(data)
+        from training.fit import fit
+
+        fit(settings, data, *parts)
+    except UserError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+def parse(arguments: list[str]) -> tuple[str, dict[str, str]]:
+    """``--config FILE --key value …`` → (FILE, {key: value})."""
+    pairs = {}
+    for name, value in zip(arguments[::2], arguments[1::2], strict=False):
+        if not name.startswith("--") or value.startswith("--"):
+            raise UserError(f"{name} {value}: options come as --key value")
+        pairs[name.removeprefix("--")] = value
+    if len(arguments) % 2:
+        raise UserError(f"{arguments[-1]} has no value: options come as --key value")
+    if "config" not in pairs:
+        raise UserError("--config FILE is missing, such as --config configs/training/aut_smollm2.yaml")
+    return pairs.pop("config"), pairs
+
+
+def load_parts(data: DataArguments) -> tuple[Rubric, dict[str, list[Sample]]]:
+    """The rubric and the samples of train, validation and test. Test ids in the other parts stop the run."""
+    rubric = load_rubric(data.rubric)
+    columns = data.column_names()
+
+    def read(path: str) -> list[Sample]:
+        return read_samples(path, rubric, columns, rated=True)
+
+    train = read(data.train_file)
+    if data.validation_file is not None:
+        validation = read(data.validation_file)
+    else:
+        train, validation = split(train, data.validation_share or 0.0, data.split_by, data.split_seed)
+    parts = {"train": choose(train, data.max_rows, data.split_seed), "validation": validation}
+    refuse_overlap(parts["train"], {sample.id for sample in validation}, "validation", "training")
+    if data.test_file is not None:
+        parts["test"] = read(data.test_file)
+        test_ids = {sample.id for sample in parts["test"]}
+        for name in ("train", "validation"):
+            refuse_overlap(parts[name], test_ids, "test", name)
+    return rubric, parts
+
+
+if __name__ == "__main__":
+    sys.exit(main())
