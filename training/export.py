@@ -1,6 +1,6 @@
 """Write merged weights: base model + adapter as one plain safetensors directory, for servers without LoRA support.
 
-    python -m training.export merge --adapter runs/aut_smollm2/adapter --out runs/aut_smollm2/merged [--base DIR]
+    python -m training.export merge --adapter runs/aut_smollm2/train/adapter --out runs/aut_smollm2/merged [--base DIR]
 
 Merged weights are served faster than an adapter on top of its base, at the cost of a full copy on disk.
 """

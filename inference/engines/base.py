@@ -42,7 +42,8 @@ class EngineConfig(StrictModel):
     model: str
     """A directory with a model (`hf`, `vllm`) or the name a server knows (`openai`)."""
     adapter: str | None = None
-    """Directory of a PEFT adapter (`hf`, `vllm`)."""
+    """Directory of a PEFT adapter. With `openai` it is served by our `serve` under the name `model`, and the served
+    name, which holds the hash of its content, is worked out from the directory."""
     base_url: str | None = None
     """`openai`: the endpoint, such as http://127.0.0.1:8000/v1. Default: the official API."""
     api_key_env: str = "OPENAI_API_KEY"
@@ -59,8 +60,10 @@ class EngineConfig(StrictModel):
 
     @model_validator(mode="after")
     def _fits_engine(self) -> "EngineConfig":
-        if self.adapter and self.engine not in ("hf", "vllm"):
-            raise ValueError(f"engine {self.engine} takes no adapter: serve it and give its served name as model")
+        if self.adapter and self.engine == "scripted":
+            raise ValueError("engine scripted takes no adapter: remove it")
+        if self.adapter and self.engine == "openai" and not self.base_url:
+            raise ValueError("an adapter with engine openai needs the base_url of the server that holds it")
         if self.engine != "openai" and (self.base_url or self.exact_grid):
             raise ValueError(f"base_url and exact_grid belong to engine openai, not {self.engine}")
         return self

@@ -12,6 +12,7 @@ import time
 from typing import Any
 
 from inference import prompts
+from inference.adapters import read_adapter
 from inference.engines.base import EngineConfig, EngineError
 from inference.engines.openai_answers import read_chat, read_text
 from inference.engines.openai_errors import as_engine_error, refused_parameter
@@ -38,12 +39,14 @@ class OpenAIEngine:
         self._refused: set[str] = set()
         self._client: Any = None
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._exact = ExactGrid(self._url, config.model) if config.exact_grid else None
+        # The name holds the hash of the local adapter, so a server with another version of it knows no such model.
+        self._model = read_adapter(config.adapter).served_name(config.model) if config.adapter else config.model
+        self._exact = ExactGrid(self._url, self._model) if config.exact_grid else None
 
     @property
     def identity(self) -> dict[str, str]:
         """See `Engine`. A served adapter's name holds the hash of its content."""
-        identity = {"engine": "openai", "base_url": self._url, "model": self._config.model}
+        identity = {"engine": "openai", "base_url": self._url, "model": self._model}
         return {**identity, "grid": "exact"} if self._exact else identity
 
     async def complete(self, call: Call) -> Completion:
@@ -57,7 +60,7 @@ class OpenAIEngine:
         except UserError as error:
             raise EngineError(str(error)) from None
         except Exception as error:
-            raise as_engine_error(error, self._url, self._config.model, self._secret) from None
+            raise as_engine_error(error, self._url, self._model, self._secret) from None
         return completion.model_copy(update={"seconds": time.monotonic() - started})
 
     async def close(self) -> None:
@@ -112,13 +115,13 @@ class OpenAIEngine:
         names = {"logprobs", "top_logprobs"} if "logprobs" in name else {name}
         if not names <= self._refused:
             lost = "; scores have no distribution" if "logprobs" in name else ""
-            log.warning("%s refuses %s for %s: left out from now on%s", self._url, name, self._config.model, lost)
+            log.warning("%s refuses %s for %s: left out from now on%s", self._url, name, self._model, lost)
         self._refused |= names
 
     def _request(self, call: Call) -> dict[str, Any]:
         limit = "max_completion_tokens" if self._official and call.messages is not None else "max_tokens"
         return {
-            "model": self._config.model,
+            "model": self._model,
             "temperature": call.temperature,
             # The same content asked for again is another sample, so it needs another seed.
             "seed": call.seed + call.repeat,
