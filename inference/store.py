@@ -37,6 +37,7 @@ class Store:
     def __init__(self, path: Path | str) -> None:
         self.path = Path(path)
         self._pending: list[tuple[str, str, float, float]] = []
+        self._queue = threading.Lock()
         self._writing = threading.Lock()
         try:
             self._writer = self._connect()
@@ -57,7 +58,8 @@ class Store:
         """Keep a finished call; returns when it is on disk. A key that exists is left as it is."""
         # json instead of pydantic's own writer, which turns an infinite log-probability into null.
         text = json.dumps(completion.model_dump(mode="python"))
-        self._pending.append((key, text, started, finished))
+        with self._queue:
+            self._pending.append((key, text, started, finished))
         await asyncio.to_thread(self._commit)
 
     def calls(self) -> Iterator[StoredCall]:
@@ -101,7 +103,8 @@ class Store:
     def _commit(self) -> None:
         """Write everything that waits. When it returns, each call appended before it was entered is on disk."""
         with self._writing:
-            rows, self._pending = self._pending, []
+            with self._queue:
+                rows, self._pending = self._pending, []
             if not rows:
                 return  # an earlier thread took our call along
             try:
@@ -109,7 +112,8 @@ class Store:
                 self._writer.executemany("INSERT OR IGNORE INTO calls VALUES (?, ?, ?, ?)", rows)
                 self._writer.execute("COMMIT")
             except sqlite3.Error as error:
-                self._pending[:0] = rows  # so that the threads which wait for these calls fail as well
+                with self._queue:
+                    self._pending[:0] = rows  # so that the threads which wait for these calls fail as well
                 if self._writer.in_transaction:
                     self._writer.execute("ROLLBACK")
                 raise UserError(self._trouble(error)) from None

@@ -16,20 +16,14 @@ def main(run: Path) -> None:
         if (row.metric, row.score, row.split) == ("pearson", "value", "test")
     }
     learned, prompted = found["smollm2_learned"], found["smollm2_prompted"]
-    print(
-        f"The learned judge agrees with the sample ratings at {shown(learned)}, the prompted base model at {shown(prompted)}."
-    )
+    print(f"Agreement with the sample ratings: learned judge {shown(learned)}, prompted base model {shown(prompted)}.")
     print(f"These ratings were written for demonstration (n = {learned.n}); they say nothing about real raters.")
     print(f"Report: {run / 'report.html'}")
     print("Next, your own responses in a CSV with the columns id, object, response:")
-    print(
-        "  .venv/bin/python -m inference judge --config configs/judging/aut_prompted_smollm2.yaml --input mine.csv --dry-run"
-    )
+    print("  .venv/bin/python -m inference judge --config configs/judging/aut_openai.yaml --input mine.csv --dry-run")
     print("and a judge from real ratings:")
     print("  .venv/bin/python -m eval data fetch aut")
-    print(
-        "  .venv/bin/accelerate launch --cpu --num_processes 1 -m training.sft --config configs/training/aut_smollm2.yaml"
-    )
+    print("  .venv/bin/accelerate launch --cpu -m training.sft --config configs/training/aut_smollm2.yaml")
 
 
 def shown(row: MetricRow) -> str:

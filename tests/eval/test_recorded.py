@@ -139,5 +139,5 @@ def test_written_scores_read_back_the_same(tmp_path: Path) -> None:
 
 def test_two_methods_need_two_names(tmp_path: Path) -> None:
     judgements = [judged(0, "a", 1.0, 1.0), judged(0, "a", 1.0, 1.0).model_copy(update={"method": "compact"})]
-    with pytest.raises(UserError, match="two methods share the name"):
+    with pytest.raises(UserError, match="two methods share the judge name"):
         write_scores(tmp_path / "scores.csv", SAMPLES, RUBRIC, judgements)

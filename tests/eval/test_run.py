@@ -87,10 +87,12 @@ def test_scores_by_id_are_written(write_config: WriteConfig, tmp_path: Path) -> 
         rows = list(csv.DictReader(file))
     assert rows[1] == {
         "id": "s1",
-        "exact_top": "2.000000",
         "exact_value": "2.000000",
-        "reversed_top": "4.000000",
+        "exact_top": "2.000000",
+        "exact_unscored": "",
         "reversed_value": "4.000000",
+        "reversed_top": "4.000000",
+        "reversed_unscored": "",
     }
 
 
