@@ -1,5 +1,7 @@
 """The command line of the eval package: ``python -m eval --help``."""
 
+import io
+import os
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -46,7 +48,7 @@ def run(
     if as_json:
         _print_lines(row_json(row) for row in report.rows)
     else:
-        typer.echo(f"{report.as_text()}\n\nreport: {report.html}")
+        _print(f"{report.as_text()}\n\nreport: {report.html}")
 
 
 @app.command()
@@ -63,9 +65,9 @@ def report(
 
     mirror = Mirror.open(run_dir, wandb) if wandb else None
     written = write_report(run_dir)
-    typer.echo(f"{written.as_text()}\n\nreport: {written.html}")
     if mirror:
         mirror.send(written)
+    _print(f"{written.as_text()}\n\nreport: {written.html}")
 
 
 @app.command()
@@ -90,9 +92,7 @@ def compare(
         _print_lines(row.model_dump_json() for row in found.rows)
     else:
         tables = [comparison(title, rows) for title, rows in found.by_pair().items()]
-        typer.echo(
-            "\n\n".join("\n".join([table.title, *table.notes, as_text(table, intervals=True)]) for table in tables)
-        )
+        _print("\n\n".join("\n".join([table.title, *table.notes, as_text(table, intervals=True)]) for table in tables))
 
 
 @fetch_app.command()
@@ -113,13 +113,31 @@ def _fetch() -> None:
 
 
 def _print_lines(lines: Iterable[str]) -> None:
-    for line in lines:
-        print(line)
+    _print("\n".join(lines))
+
+
+def _print(text: str) -> None:
+    """Print `text` on stdout, the last that a command does there. A reader that has gone has seen enough.
+
+    Raises UserError where stdout cannot be written.
+    """
+    try:
+        print(text, flush=True)
+    except OSError as error:
+        # Python writes what is left in the buffer when it ends, and would fail once more.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if not isinstance(error, BrokenPipeError):
+            raise UserError(
+                f"the output cannot be written ({error.strerror}); free space where it is sent, or send it elsewhere"
+            ) from None
 
 
 def main() -> None:
     """Entry point: a UserError becomes one line on stderr and exit code 2."""
     sys.argv[1:] = with_wandb_mode(sys.argv[1:])
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # Tables have characters that not every terminal's encoding has.
+        sys.stdout.reconfigure(errors="replace")
     try:
         app()
     except UserError as error:

@@ -37,6 +37,19 @@ def score_tables(judgements: Iterable[Judgement]) -> dict[tuple[str, str], Score
     return {judge: {key: _averaged(cells) for key, cells in table.items()} for judge, table in repeats.items()}
 
 
+def off_grid_masses(judgements: Iterable[Judgement]) -> dict[tuple[str, str, str, str], list[float]]:
+    """(judge, method, "step.dimension", sample id) → probability mass off the score strings, one value per repeat.
+
+    How far a judge answers in scores at all: its distribution is renormalised over the rest, which may be little.
+    """
+    found: dict[tuple[str, str, str, str], list[float]] = defaultdict(list)
+    for judgement in judgements:
+        for score in judgement.scores:
+            if score.off_grid is not None:
+                found[judgement.judge, judgement.method, score.key, judgement.sample_id].append(score.off_grid)
+    return found
+
+
 def _averaged(cells: Mapping[str, list[tuple[float, float]]]) -> dict[str, tuple[float, float]]:
     return {
         identifier: (sum(value for value, _ in pairs) / len(pairs), sum(top for _, top in pairs) / len(pairs))
@@ -84,8 +97,12 @@ def metric_rows(
 
     Rows without a score or without a rating are left out of the metrics and show in `n` and `coverage` (scored by the
     judge / all samples of the split). Splits hold sample ids; clusters of the intervals are the samples' scenarios.
+    `off_grid_mean` is over all judgements of the split with a known mass, rated, scored or not; it has no row where
+    there is none.
     """
+    judgements = list(judgements)
     tables = score_tables(judgements)
+    off_grid = off_grid_masses(judgements)
     groups = [
         (split, [sample for sample in samples if sample.id in ids], judge, rater, step, dimension)
         for split, ids in splits.items()
@@ -101,6 +118,9 @@ def metric_rows(
         for kind in KINDS:
             human, verdicts = human_scores(used, rater, key), judge_scores(used, table, key, kind)
             values = _values(human, verdicts, used, step, dimension, seed, resamples)
+            masses = [mass for sample in members for mass in off_grid.get((judge, method, key, sample.id), ())]
+            if masses and kind == "value":
+                values["off_grid_mean"] = (float(np.mean(masses)), NO_INTERVAL)
             rows += [
                 MetricRow(
                     run=run_name,

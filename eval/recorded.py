@@ -15,6 +15,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from pydantic import Field
+
 from inference.config import StrictModel
 from inference.errors import UserError
 from inference.records import Judgement, Sample, Score
@@ -33,8 +35,8 @@ class RecordedConfig(StrictModel):
     """One entry of ``recorded:`` in an evaluation config."""
 
     file: str
-    judges: tuple[str, ...] | None = None
-    """The judges wanted. Default: all of the file, whose scores then all have to be on the rubric's scale."""
+    judges: tuple[str, ...] | None = Field(default=None, min_length=1)
+    """The judges wanted, at least one. Default: all of the file, whose scores then have to be on the rubric's scale."""
 
 
 @dataclass(frozen=True)
@@ -143,6 +145,11 @@ def _judge_columns(path: Path, header: Sequence[str]) -> dict[str, tuple[str, st
                 )
             pair = (f"{judge}_top", values[0])
         judge = name.removesuffix(ending or "")
+        if not judge.strip():
+            raise UserError(
+                f"{path}: column {header.index(name) + 1} ({name!r}) names no judge; name it, or remove it "
+                "(a comma at the end of the header makes such a column)"
+            )
         if columns.setdefault(judge, pair) != pair:
             raise UserError(
                 f"{path}: the judge {judge} has both a column of its own and one with an ending; keep one of them"

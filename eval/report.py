@@ -23,9 +23,10 @@ from eval.heatmap import Heatmap, heatmap
 from eval.metrics import KINDS, ScoreTable, human_scores, judge_scores, metric_rows, rated, score_tables
 from eval.resampling import MIN_CLUSTERS
 from eval.rows import MetricRow, write_rows
-from eval.run_files import METRICS, STORE, EvaluatedRun, load_run, replace_text
+from eval.run_files import METRICS, STORE, EvaluatedRun, load_run
 from eval.tables import Group, Scores, Table
 from inference.errors import UserError
+from inference.files import write_text
 from inference.prompts import fence
 from inference.records import Sample
 from inference.rubric import Dimension, Step
@@ -71,12 +72,9 @@ def write_report(path: Path | str) -> Report:
     view = _View(run, rows)
     context = view.context()
     templates = _templates()
-    try:
-        write_rows(run.path / METRICS, rows)
-    except OSError as error:
-        raise UserError(f"{run.path / METRICS}: cannot be written ({error.strerror})") from None
-    replace_text(run.path / MARKDOWN, templates.get_template("report.md.jinja").render(context))
-    replace_text(run.path / HTML, templates.get_template("report.html.jinja").render(context))
+    write_rows(run.path / METRICS, rows)
+    write_text(run.path / MARKDOWN, templates.get_template("report.md.jinja").render(context))
+    write_text(run.path / HTML, templates.get_template("report.html.jinja").render(context))
     return Report(run.path, run.raw_settings, rows, context["headlines"])
 
 

@@ -32,6 +32,8 @@ from inference.errors import UserError
 
 MIN_CLUSTERS = 5
 RESAMPLES = 2000
+FEWEST_RESAMPLES, MOST_RESAMPLES = 100, 100_000
+"""What settings of an evaluation may ask for."""
 INTERVAL_METRICS: tuple[str, ...] = ("spearman", *QWK_ROUNDINGS, *MOMENT_METRICS)
 """Metrics that can be resampled: all but Kendall's τ-b."""
 NO_INTERVAL = (float("nan"), float("nan"))

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field
 
 from inference.config import StrictModel, validate
-from inference.errors import UserError
+from inference.files import read_json_lines, write_text
 
 
 def _nan_to_none(value: Any) -> Any:
@@ -50,11 +50,7 @@ class MetricRow(StrictModel):
 
 def write_rows(path: Path | str, rows: Iterable[MetricRow]) -> None:
     """Write `rows` as JSON lines, in the order given, keys in the order of `MetricRow`. Replaces the file at once."""
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_suffix(path.suffix + ".partial")
-    partial.write_text("".join(row_json(row) + "\n" for row in rows), encoding="utf-8")
-    partial.replace(path)
+    write_text(path, "".join(row_json(row) + "\n" for row in rows))
 
 
 def row_json(row: MetricRow) -> str:
@@ -64,21 +60,4 @@ def row_json(row: MetricRow) -> str:
 
 def read_rows(path: Path | str) -> list[MetricRow]:
     """The rows of a ``metrics.jsonl`` in file order. Raises UserError naming file and line."""
-    path = Path(path)
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except FileNotFoundError:
-        raise UserError(f"{path}: no such file; `python -m eval report` on the run's directory writes it") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"{path}: cannot be read as UTF-8 text ({error})") from None
-    return [_row(path, number, line) for number, line in enumerate(lines, start=1) if line.strip()]
-
-
-def _row(path: Path, number: int, line: str) -> MetricRow:
-    try:
-        content = json.loads(line)
-    except ValueError as error:
-        raise UserError(f"{path}: line {number} is not JSON ({error})") from None
-    if not isinstance(content, dict):
-        raise UserError(f"{path}: line {number} is not a JSON object")
-    return validate(content, MetricRow, f"{path}: line {number}")
+    return [validate(content, MetricRow, f"{path}: line {number}") for number, content in read_json_lines(path)]

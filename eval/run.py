@@ -19,7 +19,7 @@ from eval.benchmarks import aut
 from eval.benchmarks.base import Benchmark
 from eval.recorded import RecordedConfig, read_recorded
 from eval.report import Report, write_report
-from eval.resampling import RESAMPLES
+from eval.resampling import FEWEST_RESAMPLES, MOST_RESAMPLES, RESAMPLES
 from eval.run_files import KIND, SAMPLES, SCORES, write_samples
 from inference.adapters import file_digest
 from inference.config import StrictModel, load_config
@@ -50,7 +50,7 @@ class EvalConfig(StrictModel):
     judges: tuple[JudgeConfig, ...] = ()
     """Judges to be asked."""
     seed: int = Field(default=0, ge=0)
-    resamples: int = Field(default=RESAMPLES, ge=100, le=100_000)
+    resamples: int = Field(default=RESAMPLES, ge=FEWEST_RESAMPLES, le=MOST_RESAMPLES)
     """Resamples behind each interval and p-value."""
 
     @model_validator(mode="after")

@@ -4,20 +4,22 @@
 the responses can't. Nothing here needs a model, the benchmark's data or the config that started the run.
 """
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, field_validator
+from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, field_validator
 
 from eval.benchmarks.base import Benchmark
+from eval.resampling import FEWEST_RESAMPLES, MOST_RESAMPLES
 from inference.config import StrictModel, read_yaml, validate
-from inference.errors import UserError
+from inference.errors import UserError, quoted
+from inference.files import parse_json, write_text
+from inference.judgement_file import JobKey, job_key
 from inference.judges import JudgeConfig
-from inference.records import Judgement, Sample
+from inference.records import Finite, Judgement, Sample
 from inference.rubric import Rubric
 
 SAMPLES = "samples.jsonl"
@@ -31,6 +33,8 @@ KIND = "evaluation"
 """``kind`` in the settings of a run directory; tells evaluations from the runs of other commands."""
 LONGEST_NAME = 60
 """Scenarios with more characters are texts; ``samples.jsonl`` names them by a digest."""
+MOST_CHARACTERS = 200_000_000
+"""In all responses of a run together. More are no lengths of texts that anybody judged, and fill the memory."""
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -41,9 +45,9 @@ class SampleRecord(StrictModel):
     id: str
     scenario: str
     """Cluster of the resampling: the scenario, or a digest of it where it is a text."""
-    human: dict[str, dict[str, float]]
+    human: dict[str, dict[str, Finite]]
     """Rater → "step.dimension" → score."""
-    length: dict[str, int]
+    length: dict[str, NonNegativeInt]
     """Characters of the response by step."""
     splits: tuple[str, ...]
     benchmark: str
@@ -58,15 +62,21 @@ class RunSettings(BaseModel):
     run: str
     rubric: Rubric
     judges: tuple[JudgeConfig, ...]
-    seed: int
-    resamples: int
+    seed: int = Field(ge=0)
+    resamples: int = Field(ge=FEWEST_RESAMPLES, le=MOST_RESAMPLES)
 
     @field_validator("judges", mode="before")
     @classmethod
     def _without_digests(cls, value: Any) -> Any:
         """Beside a judge's settings a run directory holds digests of its model and adapter."""
-        judges = value if isinstance(value, list) else []
-        return [{key: part for key, part in judge.items() if key in JudgeConfig.model_fields} for judge in judges]
+        if not isinstance(value, list):
+            return value
+        return [
+            {key: part for key, part in judge.items() if key in JudgeConfig.model_fields}
+            if isinstance(judge, dict)
+            else judge
+            for judge in value
+        ]
 
 
 @dataclass(frozen=True)
@@ -95,7 +105,7 @@ class EvaluatedRun:
 def write_samples(path: Path, benchmark: Benchmark) -> None:
     """Write ``samples.jsonl``; the same benchmark gives the same bytes."""
     records = (_record(sample, benchmark) for sample in benchmark.samples)
-    replace_text(path, "".join(record.model_dump_json() + "\n" for record in records))
+    write_text(path, "".join(record.model_dump_json() + "\n" for record in records))
 
 
 def _record(sample: Sample, benchmark: Benchmark) -> SampleRecord:
@@ -112,16 +122,6 @@ def _record(sample: Sample, benchmark: Benchmark) -> SampleRecord:
 
 def _cluster(scenario: str) -> str:
     return scenario if len(scenario) <= LONGEST_NAME else f"sha256:{sha256(scenario.encode()).hexdigest()[:16]}"
-
-
-def replace_text(path: Path, text: str) -> None:
-    """Write a file in one step, so that a kill leaves the old or the new one."""
-    partial = path.with_name(path.name + ".partial")
-    try:
-        partial.write_text(text, encoding="utf-8")
-        partial.replace(path)
-    except OSError as error:
-        raise UserError(f"{path}: cannot be written ({error.strerror}); mend permissions or free disk space") from None
 
 
 def load_run(path: Path | str) -> EvaluatedRun:
@@ -160,12 +160,14 @@ def _lines(path: Path, model: type[M]) -> Iterator[M]:
     # What follows the last line end is a line that a run has not finished writing.
     for number, line in enumerate(lines[:-1], start=1):
         try:
-            yield model.model_validate(json.loads(line))
+            yield model.model_validate(parse_json(line))
         except ValueError:
-            raise UserError(
-                f"{path}: line {number} is damaged; delete this file and start the evaluation again with the same "
-                "config: it is written anew from the finished calls"
-            ) from None
+            raise UserError(f"{path}: line {number} is damaged; {_ANEW}") from None
+
+
+_ANEW = (
+    "delete this file and start the evaluation again with the same config: it is written anew from the finished calls"
+)
 
 
 def _check_consistent(
@@ -174,7 +176,8 @@ def _check_consistent(
     if not records or not judgements:
         empty = SAMPLES if not records else JUDGEMENTS
         raise UserError(f"{path}: {empty} has no finished line yet; start the evaluation again to go on with it")
-    ids = {record.id for record in records}
+    ids = _sample_ids(path / SAMPLES, records)
+    _check_judgements(path / JUDGEMENTS, judgements)
     rubric = f"{settings.rubric.name}@{settings.rubric.digest}"
     methods: dict[str, str] = {}
     for number, judgement in enumerate(judgements, start=1):
@@ -187,9 +190,38 @@ def _check_consistent(
             raise UserError(f"{place}: judge {judgement.judge!r} has two methods; each needs a name of its own")
 
 
+def _sample_ids(path: Path, records: list[SampleRecord]) -> set[str]:
+    first: dict[str, int] = {}
+    characters = 0
+    for number, record in enumerate(records, start=1):
+        if first.setdefault(record.id, number) != number:
+            raise UserError(
+                f"{path}: line {number} repeats sample {quoted(record.id)} of line {first[record.id]}; {_ANEW}"
+            )
+        characters += sum(record.length.values())
+        if characters > MOST_CHARACTERS:
+            raise UserError(
+                f"{path}: line {number}: the responses up to here have more than {MOST_CHARACTERS:,} characters, "
+                f"which is more than a report can hold; {_ANEW}"
+            )
+    return set(first)
+
+
+def _check_judgements(path: Path, judgements: list[Judgement]) -> None:
+    first: dict[JobKey, int] = {}
+    for number, judgement in enumerate(judgements, start=1):
+        known = first.setdefault(job_key(judgement), number)
+        judged = f"judge {quoted(judgement.judge)}, sample {quoted(judgement.sample_id)}, repeat {judgement.repeat}"
+        what = f"line {number} ({judged})"
+        if known != number:
+            raise UserError(f"{path}: {what} repeats line {known}; {_ANEW}")
+        if len({score.key for score in judgement.scores}) < len(judgement.scores):
+            raise UserError(f"{path}: {what} has two scores of one dimension; {_ANEW}")
+
+
 def _environment(path: Path) -> dict[str, Any]:
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = parse_json(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
     return content if isinstance(content, dict) else {}

@@ -152,7 +152,7 @@ def comparison(title: str, rows: Sequence[DifferenceRow]) -> Table:
 
 
 def bias(title: str, scores: Scores, length_of_ratings: float | None) -> Table:
-    """Mean difference, ratio of standard deviations and correlation with length, of the expected values."""
+    """Mean difference, ratio of standard deviations, correlation with length, and mass off the scale."""
     rows = []
     for judge in scores.judges:
         mean = scores.row(judge, "value", "bias_pred_minus_target")
@@ -165,13 +165,20 @@ def bias(title: str, scores: Scores, length_of_ratings: float | None) -> Table:
                 _metric_cell(mean, None, signed),
                 Cell(number(ratio)),
                 _metric_cell(length, None, signed),
+                Cell(number(scores.value(judge, "value", "off_grid_mean"))),
             )
         )
     if length_of_ratings is not None:
         rows.append(
-            (Cell("human ratings", number=False), Cell(MISSING), Cell(number(1.0)), Cell(signed(length_of_ratings)))
+            (
+                Cell("human ratings", number=False),
+                Cell(MISSING),
+                Cell(number(1.0)),
+                Cell(signed(length_of_ratings)),
+                Cell(MISSING),
+            )
         )
-    header = ("judge", "mean judge − human", "SD judge / SD human", "r with length")
+    header = ("judge", "mean judge − human", "SD judge / SD human", "r with length", "mass off the scale")
     return Table(title, header, tuple(rows), _notes(scores.simulated))
 
 

@@ -11,8 +11,11 @@ import struct
 from pathlib import Path
 from typing import Any
 
+from pydantic import NonNegativeInt, ValidationError
+
 from inference.config import StrictModel
-from inference.errors import UserError
+from inference.errors import UserError, named, named_list
+from inference.files import os_errors, parse_json
 from inference.tokens import model_directory
 
 # Settings that change what the adapter computes. Paths, versions and training options may differ between equals.
@@ -24,6 +27,14 @@ _PREFIX = "base_model.model."
 _MAX_HEADER_BYTES = 100_000_000
 
 _digests: dict[tuple[str, int, int], str] = {}
+
+
+class _Tensor(StrictModel):
+    """A tensor's entry in the header of a safetensors file."""
+
+    dtype: str
+    shape: tuple[NonNegativeInt, ...]
+    data_offsets: tuple[NonNegativeInt, NonNegativeInt]
 
 
 class Adapter(StrictModel):
@@ -43,19 +54,21 @@ class Adapter(StrictModel):
 
 
 def file_digest(path: Path) -> str:
-    """SHA-256 hex digest of a file, kept in memory until its size or time of change differ."""
-    state = path.stat()
-    key = (str(path.resolve()), state.st_size, state.st_mtime_ns)
-    if key not in _digests:
-        with path.open("rb") as file:
-            _digests[key] = hashlib.file_digest(file, "sha256").hexdigest()
-    return _digests[key]
+    """SHA-256 hex digest of a file, kept in memory until its size or time of change differ. UserError if unreadable."""
+    with os_errors(path, "cannot be read"):
+        state = path.stat()
+        key = (str(path.resolve()), state.st_size, state.st_mtime_ns)
+        if key not in _digests:
+            with path.open("rb") as file:
+                _digests[key] = hashlib.file_digest(file, "sha256").hexdigest()
+        return _digests[key]
 
 
 def model_digest(model: Path | str) -> str:
     """First 12 hex digits of a SHA-256 over a model's weights, configuration, tokenizer and chat template."""
     folder = model_directory(model)
-    files = sorted(path for path in folder.iterdir() if path.suffix in (".json", ".jinja", ".safetensors"))
+    with os_errors(folder, "cannot be read"):
+        files = sorted(path for path in folder.iterdir() if path.suffix in (".json", ".jinja", ".safetensors"))
     content = "\n".join(f"{path.name} {file_digest(path)}" for path in files)
     return hashlib.sha256(content.encode()).hexdigest()[:12]
 
@@ -76,20 +89,34 @@ def read_adapter(path: Path | str) -> Adapter:
     path = Path(path)
     config, weights = _adapter_files(path)
     if config.get("peft_type") != "LORA":
-        raise UserError(f"{path}: a {config.get('peft_type')} adapter; only LORA adapters can be served, train one")
+        raise UserError(
+            f"{path}: a {_shown(config.get('peft_type'))} adapter; only LORA adapters can be served, train one"
+        )
     if config.get("modules_to_save"):
         raise UserError(
-            f"{path}: the adapter replaces whole modules ({', '.join(config['modules_to_save'])}), which vLLM cannot "
+            f"{path}: the adapter replaces whole modules ({_shown(config['modules_to_save'])}), which vLLM cannot "
             "serve; merge it into its base with `python -m training.export merge`, or train without modules_to_save"
         )
     if config.get("use_dora") or config.get("bias", "none") != "none":
         raise UserError(
             f"{path}: the adapter uses DoRA or biases, which vLLM cannot serve; merge it or train plain LoRA"
         )
-    rank = max([int(config["r"]), *(int(value) for value in (config.get("rank_pattern") or {}).values())])
+    rank = _largest_rank(path, config)
     base = str(config.get("base_model_name_or_path") or "")
     tensor_shapes(weights)  # a cut-off file is noticed here, not by the server
     return Adapter(path=path, digest=adapter_digest(path), base_model=base, rank=rank)
+
+
+def _largest_rank(path: Path, config: dict[str, Any]) -> int:
+    pattern = config.get("rank_pattern") or {}
+    ranks = [config.get("r"), *(pattern.values() if isinstance(pattern, dict) else [pattern])]
+    bad = [rank for rank in ranks if type(rank) is not int or rank < 1]
+    if bad:
+        raise UserError(
+            f"{path}: adapter_config.json gives {_shown(bad[0])} as a rank (r or rank_pattern) where a whole number "
+            "from 1 is needed; export the adapter again"
+        )
+    return max(rank for rank in ranks if isinstance(rank, int))
 
 
 def check_base(adapter: Adapter, model: Path | str) -> int:
@@ -103,18 +130,18 @@ def check_base(adapter: Adapter, model: Path | str) -> int:
     modules: dict[str, set[str]] = {}
     for key in sorted(shapes):
         module, side = _module_of(key)
+        shown = named(key, 200)
         weight = base.get(f"{module}.weight")
-        if side is None or weight is None:
+        if side is None or weight is None or len(weight) != 2:
             raise UserError(
-                f"{adapter.path}: the adapter's key {key} matches no module of {folder}; it was trained on "
+                f"{adapter.path}: the adapter's key {shown} matches no linear module of {folder}; it was trained on "
                 f"{adapter.base_model or 'an unnamed model'}: give that base model, or train an adapter for this one"
             )
         shape = shapes[key]
-        expected = weight[1] if side == "A" else weight[0]
-        found = shape[1] if side == "A" else shape[0]
-        if len(shape) != 2 or found != expected:
+        axis = 1 if side == "A" else 0
+        if len(shape) != 2 or shape[axis] != weight[axis]:
             raise UserError(
-                f"{adapter.path}: the adapter's key {key} has shape {list(shape)}, which does not fit the module's "
+                f"{adapter.path}: the adapter's key {shown} has shape {list(shape)}, which does not fit the module's "
                 f"{list(weight)} in {folder}; it was trained on another model, {adapter.base_model or 'without a name'}"
             )
         modules.setdefault(module, set()).add(side)
@@ -132,13 +159,19 @@ def tensor_shapes(path: Path) -> dict[str, tuple[int, ...]]:
             (length,) = struct.unpack("<Q", file.read(8))
             if length > _MAX_HEADER_BYTES:
                 raise ValueError(f"a header of {length} bytes")
-            header: dict[str, Any] = json.loads(file.read(length))
-        tensors = {name: entry for name, entry in header.items() if name != "__metadata__"}
-        end = 8 + length + max((entry["data_offsets"][1] for entry in tensors.values()), default=0)
+            header = parse_json(file.read(length))
+        if not isinstance(header, dict):
+            raise ValueError("the header is no JSON object")
+        tensors = {name: _Tensor.model_validate(entry) for name, entry in header.items() if name != "__metadata__"}
+        end = 8 + length + max((tensor.data_offsets[1] for tensor in tensors.values()), default=0)
         if path.stat().st_size < end:
             raise ValueError(f"{path.stat().st_size} of {end} bytes are there")
-        return {name: tuple(entry["shape"]) for name, entry in tensors.items()}
-    except (OSError, ValueError, struct.error, KeyError, TypeError) as error:
+        return {name: tensor.shape for name, tensor in tensors.items()}
+    except ValidationError as error:
+        fault = error.errors()[0]
+        reason = f"a tensor's {'.'.join(map(str, fault['loc'])) or 'entry'}: {fault['msg']}"
+        raise UserError(f"{path}: not a whole safetensors file ({reason}); copy or export it again") from None
+    except (OSError, ValueError, struct.error) as error:
         raise UserError(f"{path}: not a whole safetensors file ({error}); copy or export it again") from None
 
 
@@ -157,12 +190,17 @@ def _adapter_files(path: Path) -> tuple[dict[str, Any], Path]:
         pickled = " (adapter_model.bin may run code when it is loaded, so it is refused)" if _has_pickle(path) else ""
         raise UserError(f"{path}: no adapter_model.safetensors there{pickled}; save the adapter in safetensors format")
     try:
-        config = json.loads(settings.read_text(encoding="utf-8"))
+        with os_errors(settings, "cannot be read"):
+            config = parse_json(settings.read_bytes())
     except ValueError as error:
         raise UserError(f"{settings}: not valid JSON ({error}); export the adapter again") from None
     if not isinstance(config, dict) or not isinstance(config.get("r", 1), int):
         raise UserError(f"{settings}: not the configuration of a PEFT adapter; export the adapter again")
     return config, weights
+
+
+def _shown(value: Any) -> str:
+    return named_list(value if isinstance(value, list) else [value])
 
 
 def _has_pickle(path: Path) -> bool:

@@ -1,5 +1,6 @@
 """The command line of the inference package: ``python -m inference --help``."""
 
+import io
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -78,6 +79,8 @@ def check(rubric: RubricPath) -> None:
 
 def main() -> None:
     """Entry point: a UserError becomes one line on stderr and exit code 2."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # a terminal of another encoding is no reason to stop
     try:
         app()
     except UserError as error:

@@ -8,8 +8,10 @@ from typing import Any, TypeVar
 import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from inference.errors import UserError
+from inference.errors import UserError, named, quoted
 
+_UNUSABLE = re.compile("[\0\ud800-\udfff]")
+MOST_VALUES = 100_000
 _VARIABLE = re.compile(r"\$\{(\w+)(?::-([^}]*))?\}")
 
 
@@ -41,27 +43,86 @@ def read_yaml(path: Path | str) -> dict[str, Any]:
     """The mapping in a UTF-8 YAML file, variables expanded in its string values (never in comments or keys)."""
     path = Path(path)
     try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
         raise UserError(f"{path}: no such file; check the path (it is relative to {Path.cwd()})") from None
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, ValueError) as error:
         raise UserError(f"{path}: cannot be read as UTF-8 text ({error})") from None
-    except yaml.YAMLError as error:
-        raise UserError(f"{path}: not valid YAML: {' '.join(str(error).split())}") from None
+    try:
+        content = parse_yaml(text)
+    except ValueError as error:
+        raise UserError(f"{path}: not valid YAML: {error}") from None
     if not isinstance(content, dict):
         raise UserError(f"{path}: needs keys and values at the top level, found {type(content).__name__}")
-    expanded: dict[str, Any] = _expand(content)
+    try:
+        expanded: dict[str, Any] = _expand(content)
+    except UserError as error:
+        raise UserError(f"{path}: {error}") from None
     return expanded
+
+
+class _StrictLoader(yaml.SafeLoader):
+    """Refuses repeated keys, of which PyYAML keeps the last, and merge keys, which hide them and can grow vastly."""
+
+    def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
+        node = super().compose_mapping_node(anchor)
+        seen = set()
+        for key, _ in node.value:
+            if not isinstance(key, yaml.ScalarNode):
+                continue
+            if key.value in seen or key.tag == "tag:yaml.org,2002:merge":
+                fault = (
+                    f"the key {quoted(key.value)} is {'repeated' if key.value in seen else 'not taken, write it out'}"
+                )
+                raise yaml.constructor.ConstructorError(None, None, fault, key.start_mark)
+            seen.add(key.value)
+        return node
+
+
+def parse_yaml(text: str) -> Any:
+    """The plain data in a YAML text. Raises ValueError, in one sentence with the line where known, for every fault."""
+    try:
+        content = yaml.load(text, _StrictLoader)
+    except yaml.YAMLError as error:
+        raise ValueError(" ".join(str(error).split())) from None
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+    except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError) as error:
+        # PyYAML's own readers of dates and tagged values stumble in all these ways.
+        raise ValueError(f"a date or tagged value cannot be read ({error}); put it in quotes") from None
+    _check_size(content)
+    return content
+
+
+def _check_size(content: Any) -> None:
+    # Aliases share values, but whoever copies or writes them gets each of them anew, or never comes to an end.
+    waiting, count = [content], 0
+    while waiting:
+        node = waiting.pop()
+        count += 1
+        if count > MOST_VALUES:
+            raise ValueError(f"it holds more than {MOST_VALUES:,} values, or an alias that holds itself")
+        if isinstance(node, dict):
+            waiting += node.values()
+        elif isinstance(node, list | tuple | set):
+            waiting += node
 
 
 def _expand(node: Any) -> Any:
     if isinstance(node, str):
-        return expand_variables(node)
+        return _sound(expand_variables(node))
     if isinstance(node, dict):
-        return {key: _expand(value) for key, value in node.items()}
+        return {_sound(key): _expand(value) for key, value in node.items()}
     if isinstance(node, list):
         return [_expand(value) for value in node]
     return node
+
+
+def _sound(text: Any) -> Any:
+    # Neither a path, nor a request, nor a file of the run could hold these.
+    if isinstance(text, str) and _UNUSABLE.search(text):
+        raise UserError(f"the text {quoted(text)} holds a NUL character or half a surrogate pair; remove it")
+    return text
 
 
 def validate(content: dict[str, Any], model: type[M], where: str) -> M:
@@ -69,12 +130,23 @@ def validate(content: dict[str, Any], model: type[M], where: str) -> M:
     try:
         return model.model_validate(content)
     except ValidationError as error:
-        faults = "; ".join(_fault(item) for item in error.errors())
+        items = error.errors()
+        # Faulty items don't count as items, so a list of them is called too short as well.
+        causes = [
+            item
+            for item in items
+            if item["type"] != "too_short" or not any(_holds(item["loc"], i["loc"]) for i in items)
+        ]
+        faults = "; ".join(_fault(item) for item in causes)
         raise UserError(f"{where}: {faults}") from None
 
 
+def _holds(outer: tuple[int | str, ...], inner: tuple[int | str, ...]) -> bool:
+    return len(outer) < len(inner) and inner[: len(outer)] == outer
+
+
 def _fault(item: Any) -> str:
-    place = ".".join(str(part) for part in item["loc"]) or "top level"
+    place = ".".join(named(str(part)) for part in item["loc"]) or "top level"
     message = str(item["msg"]).removeprefix("Value error, ")
     if item["type"] == "extra_forbidden":
         message = "unknown key, remove it or correct its spelling"

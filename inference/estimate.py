@@ -24,9 +24,9 @@ class Estimate(StrictModel):
     exact: bool
     """Whether the prompt tokens were counted with the model's tokenizer; otherwise characters / 4."""
     completion_tokens: int
-    """Upper bound: the sum of the calls' `max_tokens`."""
+    """The sum of the calls' `max_tokens`: an upper bound where no answer has to be asked for again."""
     price: float | None
-    """Upper bound in the currency of the config's prices; None without prices."""
+    """In the currency of the config's prices, for these tokens; None without prices."""
 
 
 async def estimate(samples: Sequence[Sample], judge: JudgeConfig, rubric: Rubric) -> Estimate:
@@ -41,7 +41,7 @@ async def estimate(samples: Sequence[Sample], judge: JudgeConfig, rubric: Rubric
     method = METHODS[judge.method]
     for sample in samples:
         for repeat in range(judge.repeats):
-            await method(rubric, sample, ask, temperature=judge.temperature, repeat=repeat)
+            await method(rubric, sample, ask, judge.sampling(repeat))
     count, exact = _counter(judge)
     usage = Usage(
         prompt=sum(count(call) for call in calls.values()),

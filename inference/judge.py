@@ -10,7 +10,9 @@ In Python::
 """
 
 import asyncio
+import sys
 import tempfile
+from collections import Counter
 from collections.abc import Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -21,14 +23,13 @@ from rich.console import Console
 
 from inference.adapters import file_digest
 from inference.config import StrictModel, load_config
-from inference.errors import UserError
 from inference.estimate import estimate
 from inference.judgement_file import JudgementFile
 from inference.judges import JudgeConfig, resolved_judge
 from inference.records import Judgement, Sample
 from inference.rubric import Rubric, load_rubric
 from inference.run_dir import RunDir
-from inference.runner import run_judges
+from inference.runner import JudgeRun, run_judges
 from inference.samples import Columns, read_samples
 from inference.score_file import write_scores
 from inference.store import Store
@@ -55,6 +56,14 @@ class JudgingConfig(StrictModel):
     def _one_or_more(cls, value: Any) -> Any:
         return [value] if isinstance(value, dict) else value
 
+    @field_validator("judges")
+    @classmethod
+    def _ids_of_their_own(cls, judges: tuple[JudgeConfig, ...]) -> tuple[JudgeConfig, ...]:
+        repeated = sorted(judge for judge, count in Counter(judge.id for judge in judges).items() if count > 1)
+        if repeated:
+            raise ValueError(f"the judge ids {repeated} occur twice; give each judge an id of its own")
+        return judges
+
 
 def judge_file(
     config_path: Path, input_path: Path | None = None, out: Path | None = None, dry_run: bool = False
@@ -73,16 +82,30 @@ def judge_file(
     with RunDir.open(config.out, _resolved(config, rubric)) as run:
         runs = run_to_end(run_judges(samples, config.judges, rubric, run.store, run.judgements))
         judgements = list(run.judgements.read())
+        # A damaged store shows here, before the old scores are replaced.
+        table = summary_table(config.judges, runs, judgements, run.store)
         scores = run.path / "scores.csv"
         write_scores(scores, samples, rubric, judgements)
-        console.print(summary_table(config.judges, runs, judgements, run.store))
+        console.print(table)
+    warn_of_failures(runs)
     console.print(f"scores: {scores}", soft_wrap=True, highlight=False, markup=False)
+
+
+def warn_of_failures(runs: Sequence[JudgeRun]) -> None:
+    """A line on stderr for each judge with judgements that failed."""
+    for done in runs:
+        if done.failed:
+            print(
+                f"warning: judge {done.judge}: {done.failed} of {done.judgements} judgements failed and are unscored; "
+                "start the same command again to ask for them once more",
+                file=sys.stderr,
+            )
 
 
 def judge_samples(samples: Sequence[Sample], rubric: Rubric, judge: JudgeConfig) -> list[Judgement]:
     """Judge samples in memory: judgements in the order of `samples`, in it by repeat. Nothing is kept on disk.
 
-    Raises UserError where the engine cannot be built or doesn't answer.
+    Raises UserError where the engine cannot be built or doesn't answer, or every judgement fails.
     """
     with (
         tempfile.TemporaryDirectory() as folder,
@@ -104,14 +127,10 @@ def run_to_end(work: Coroutine[Any, Any, T]) -> T:
 
 
 def _resolved(config: JudgingConfig, rubric: Rubric) -> dict[str, Any]:
-    try:
-        digest = file_digest(Path(config.input))
-    except OSError as error:
-        raise UserError(f"{config.input}: cannot be read ({error.strerror})") from None
     return {
         "rubric": rubric.model_dump(mode="json"),
         "input": config.input,
-        "input_sha256": digest,
+        "input_sha256": file_digest(Path(config.input)),
         "columns": config.columns.model_dump(mode="json"),
         "judges": [resolved_judge(judge) for judge in config.judges],
     }

@@ -4,13 +4,13 @@ import json
 import os
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO
 
-from pydantic import ValidationError
-
 from inference.errors import UserError
+from inference.files import os_errors, parse_json, write_bytes
 from inference.records import Judgement
 
 JobKey = tuple[str, str, int]
@@ -46,20 +46,27 @@ class JudgementFile:
 
     def __init__(self, path: Path | str) -> None:
         self.path = Path(path)
-        self._cut_torn_line()
-        self._file: BinaryIO = self.path.open("ab")
+        with self._os_errors():
+            self._cut_torn_line()
+            self._file: BinaryIO = self.path.open("ab")
         self._replaced: dict[int, bytes] = {}
         self._synced = time.monotonic()
-        self.length = sum(1 for _ in self.read())
+        try:
+            self.length = sum(1 for _ in self.read())
+        except UserError:
+            self._file.close()
+            raise
         """Lines in the file, which is the position of the next job to be appended."""
 
     def read(self) -> Iterator[Judgement]:
         """All judgements in the file. Raises UserError for a damaged line."""
-        with self.path.open("rb") as file:
+        with self._os_errors():
+            file = self.path.open("rb")
+        with file:
             for number, line in enumerate(file, start=1):
                 try:
-                    yield Judgement.model_validate(json.loads(line))
-                except (ValueError, ValidationError):
+                    yield Judgement.model_validate(parse_json(line))
+                except ValueError:
                     raise UserError(
                         f"{self.path}: line {number} is damaged; delete this file and start again: "
                         "it is written anew from the finished calls in the store"
@@ -80,8 +87,9 @@ class JudgementFile:
 
     def append(self, judgements: Sequence[Judgement]) -> None:
         """Add the next jobs' judgements. They survive a kill at once, and a loss of power a second later."""
-        self._file.write(b"".join(to_line(judgement) for judgement in judgements))
-        self._file.flush()
+        with self._os_errors():
+            self._file.write(b"".join(to_line(judgement) for judgement in judgements))
+            self._file.flush()
         self.length += len(judgements)
         # What a loss of power takes is written anew from the store, so a flush to disk per line would buy nothing.
         if time.monotonic() - self._synced > SECONDS_BETWEEN_SYNCS:
@@ -122,18 +130,18 @@ class JudgementFile:
         self.close()
 
     def _sync(self) -> None:
-        os.fsync(self._file.fileno())
+        with self._os_errors():
+            os.fsync(self._file.fileno())
         self._synced = time.monotonic()
 
     def _rewrite(self) -> None:
-        new = self.path.with_suffix(".jsonl.new")
-        with self.path.open("rb") as old, new.open("wb") as file:
-            for position, line in enumerate(old):
-                file.write(self._replaced.get(position, line))
-            file.flush()
-            os.fsync(file.fileno())
-        new.replace(self.path)
+        with self._os_errors(), self.path.open("rb") as old:
+            lines = [self._replaced.get(position, line) for position, line in enumerate(old)]
+        write_bytes(self.path, b"".join(lines))
         self._replaced = {}
+
+    def _os_errors(self) -> AbstractContextManager[None]:
+        return os_errors(self.path, "cannot be used; mend its permissions, free disk space, or move it away")
 
     def _cut_torn_line(self) -> None:
         """Remove what follows the last line end: the process died while writing it."""

@@ -6,9 +6,10 @@ from pydantic import Field
 
 from inference.config import StrictModel
 from inference.engines.base import EngineConfig
+from inference.methods.base import Sampling
 from inference.records import Usage
 
-FREE_SETTINGS = ("concurrency", "max_retries", "timeout", "api_key_env", "price")
+FREE_SETTINGS = ("batch_size", "concurrency", "max_retries", "timeout", "api_key_env", "price")
 """Settings that may change when a run is resumed: they don't touch what is asked or answered."""
 
 
@@ -35,6 +36,8 @@ class JudgeConfig(EngineConfig):
     method: Literal["direct", "compact"]
     """A name of `inference.methods.METHODS`."""
     temperature: float = Field(default=0.0, ge=0)
+    max_tokens: int | None = Field(default=None, ge=1)
+    """Longest answer in tokens. Default: what the method's answer needs; models that reason first need more."""
     repeats: int = Field(default=1, ge=1)
     """Judgements per sample, each from calls of its own."""
     concurrency: int | None = Field(default=None, ge=1)
@@ -43,6 +46,10 @@ class JudgeConfig(EngineConfig):
     max_retries: int = Field(default=4, ge=0)
     """Extra tries of a call that failed for a passing reason (rate limit, time-out, server error)."""
     price: Price | None = None
+
+    def sampling(self, repeat: int) -> Sampling:
+        """How the calls of a repetition are sampled."""
+        return Sampling(temperature=self.temperature, max_tokens=self.max_tokens, repeat=repeat)
 
     @property
     def calls_in_flight(self) -> int:
@@ -60,5 +67,6 @@ def resolved_judge(judge: JudgeConfig) -> dict[str, Any]:
     resolved = judge.model_dump(mode="json")
     if judge.engine in ("hf", "vllm"):
         resolved["model_digest"] = model_digest(judge.model)
-        resolved["adapter_digest"] = adapter_digest(judge.adapter) if judge.adapter else None
+    if judge.adapter:
+        resolved["adapter_digest"] = adapter_digest(judge.adapter)
     return resolved

@@ -2,11 +2,13 @@
 
 import hashlib
 import json
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from inference.config import StrictModel
+
+Finite = Annotated[float, Field(allow_inf_nan=False)]
 
 
 class Sample(StrictModel):
@@ -89,13 +91,13 @@ class Score(StrictModel):
 
     step: str
     dimension: str
-    value: float | None = None
+    value: Finite | None = None
     """Expected value over the grid, renormalised; equals `top` without log-probabilities. None = unscored."""
-    top: float | None = None
+    top: Finite | None = None
     """Most likely score."""
-    distribution: dict[str, float] | None = None
+    distribution: dict[str, Finite] | None = None
     """Score string → probability, renormalised over the grid."""
-    off_grid: float | None = Field(default=None, ge=0.0, le=1.0)
+    off_grid: Finite | None = Field(default=None, ge=0.0, le=1.0)
     """Probability mass that lay outside the grid (or outside an API's top-k) before renormalisation."""
     unscored: str | None = None
     """Why there is no score. Set exactly where `value` is None."""

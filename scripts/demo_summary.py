@@ -23,7 +23,7 @@ def main(run: Path) -> None:
     print("  .venv/bin/python -m inference judge --config configs/judging/aut_openai.yaml --input mine.csv --dry-run")
     print("and a judge from real ratings:")
     print("  .venv/bin/python -m eval data fetch aut")
-    print("  .venv/bin/accelerate launch --cpu -m training.sft --config configs/training/aut_smollm2.yaml")
+    print("  .venv/bin/accelerate launch --quiet --cpu -m training.sft --config configs/training/aut_smollm2.yaml")
 
 
 def shown(row: MetricRow) -> str:

@@ -49,7 +49,6 @@ def _training_settings(path: Path) -> dict[str, Any]:
     words = shlex.split(commands(path)[0])
     named, overrides = parse(words[words.index("--config") :])
     settings, data = read_settings(named, overrides)
-    data.column_names()
     return settings
 
 

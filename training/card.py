@@ -10,24 +10,25 @@ from inference.adapters import adapter_digest
 from inference.rubric import Rubric
 from inference.run_dir import environment
 from training.arguments import JudgeTrainingArguments
-from training.settings import DataArguments
+from training.settings import DataSettings
+from training.validation import Figures
 
 
 def write_card(
     adapter: Path,
     *,
-    data: DataArguments,
+    data: DataSettings,
     model: str,
     rubric: Rubric,
     counts: list[dict[str, Any]],
     args: JudgeTrainingArguments,
-    figures: dict[str, dict[str, float]],
+    figures: dict[str, Figures],
 ) -> None:
     """Write ``README.md`` into the adapter's directory, in place of the empty card that PEFT leaves there."""
     text = files("training").joinpath("templates/card.md").read_text(encoding="utf-8")
     template = Environment(undefined=StrictUndefined, autoescape=False, keep_trailing_newline=True).from_string(text)
     card = template.render(
-        name=adapter.parent.name,
+        name=args.run_name or adapter.parent.name,
         data=data,
         model=model,
         rubric=rubric,

@@ -4,7 +4,14 @@ import json
 import re
 from pathlib import Path
 
-NEEDED = ("adapter_model.safetensors", "adapter_config.json", "optimizer.pt", "scheduler.pt", "trainer_state.json")
+NEEDED = (
+    "adapter_model.safetensors",
+    "adapter_config.json",
+    "optimizer.pt",
+    "scheduler.pt",
+    "rng_state*.pth",
+    "trainer_state.json",
+)
 
 
 def newest_complete(out: Path) -> Path | None:
@@ -17,7 +24,7 @@ def newest_complete(out: Path) -> Path | None:
         match = re.fullmatch(r"checkpoint-(\d+)", path.name)
         if match is None:
             continue
-        missing = [name for name in NEEDED if not (path / name).is_file()]
+        missing = [name for name in NEEDED if not any(path.glob(name))]
         if missing or not _readable(path / "trainer_state.json"):
             print(
                 f"skipping the incomplete checkpoint {path} ({', '.join(missing) or 'trainer_state.json is cut off'})"

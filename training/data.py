@@ -64,11 +64,16 @@ def refuse_overlap(samples: Sequence[Sample], held_out: set[str], of: str, where
 
 
 def build_rows(samples: Sequence[Sample], rubric: Rubric, tokenizer: "PreTrainedTokenizerBase") -> list[Row]:
-    """One row per rated dimension of each sample, tokenised exactly as the engines tokenise a compact call."""
+    """One row per rated dimension of each sample, tokenised exactly as the engines tokenise a compact call.
+
+    Samples without a word of response are left out: a served judge leaves them unscored, too.
+    """
     from inference.tokens import encode_plain
 
     rows = []
     for index, sample in enumerate(samples):
+        if not any(text.strip() for text in sample.responses.values()):
+            continue
         for reader, (step, dimension) in enumerate(rubric.scored):
             ratings = [
                 scores[key] for scores in sample.human.values() if (key := f"{step.name}.{dimension.name}") in scores

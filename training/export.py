@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import Annotated
 
+import click
 import typer
 
 from inference.adapters import check_base, read_adapter
@@ -39,8 +40,8 @@ def merge_adapter(adapter: Path, out: Path, base: Path | None = None) -> None:
 
     Raises UserError where `out` exists, the adapter is no LoRA adapter of this base, or files are missing.
     """
-    if out.exists() and any(out.iterdir()):
-        raise UserError(f"{out} already holds files; choose a new directory, nothing is overwritten")
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise UserError(f"{out} is a file or already holds files; choose a new directory, nothing is overwritten")
     found = read_adapter(adapter)
     directory = model_directory(base if base is not None else found.base_model)
     check_base(found, directory)
@@ -52,7 +53,7 @@ def merge_adapter(adapter: Path, out: Path, base: Path | None = None) -> None:
     from inference.tokens import load_tokenizer
 
     model = AutoModelForCausalLM.from_pretrained(
-        directory, dtype=torch.float32, local_files_only=True, trust_remote_code=False
+        directory, dtype=torch.float32, local_files_only=True, trust_remote_code=False, use_safetensors=True
     )
     merged = PeftModel.from_pretrained(model, adapter).merge_and_unload(safe_merge=True)
     load_tokenizer(directory).save_pretrained(out)
@@ -67,6 +68,9 @@ def main() -> int:
         return 2
     except typer.Exit as exit_:
         return exit_.exit_code
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
     except (typer.Abort, KeyboardInterrupt):
         return 130
     return 0

@@ -1,7 +1,8 @@
 """One training run: arguments → rows → trainer → adapter, card and scores. Everything heavy is imported here."""
 
+import io
 import json
-from dataclasses import fields
+from contextlib import redirect_stderr
 from pathlib import Path
 from typing import Any
 
@@ -24,24 +25,34 @@ from training.card import write_card
 from training.checkpoints import newest_complete
 from training.data import Row, audit, build_rows
 from training.judge_trainer import JudgeTrainer
-from training.settings import DataArguments
-from training.validation import judge_rows, judgements, metrics
+from training.settings import OURS, DataSettings
+from training.validation import Figures, judge_rows, judgements, metrics
+
+POSITIVE = ("learning_rate", "per_device_train_batch_size", "per_device_eval_batch_size", "num_train_epochs")
+DTYPES = (None, "float32", "bfloat16", "float16")
 
 
-def fit(settings: dict[str, Any], data: DataArguments, rubric: Rubric, parts: dict[str, list[Sample]]) -> Path:
+def fit(settings: dict[str, Any], data: DataSettings, rubric: Rubric, parts: dict[str, list[Sample]]) -> Path:
     """Train, save the adapter with its card, judge the test part. Returns the adapter's directory."""
     args, model_args = parse_arguments(settings)
     out = Path(settings["output_dir"])
     base = str(settings["model_name_or_path"])
     main_process = args.process_index == 0
+    contents = tracking.contents(settings, data)
     if main_process:
-        tracking.open_run(out, settings, args)
+        tracking.check_directory(out, contents)
+        tracking.set_up_wandb(out, args)
     set_seed(args.seed)
+    # A judge that has learned to answer in scores gives other tokens probabilities too small for a normal float32, and
+    # a CPU multiplies such numbers 70 times slower. Set before the first product, so that all threads take it over.
+    torch.set_flush_denormal(True)
     tokenizer = load_tokenizer(base)
     rows, counts = prepare(parts, rubric, tokenizer, data.max_prompt_tokens)
     if main_process:
         print_audit(counts)
-    trainer = build_trainer(args, model_args, out, tokenizer, rubric, rows)
+    trainer = build_trainer(args, model_args, contents, tokenizer, rubric, rows)
+    if main_process:
+        tracking.note_settings(out, contents)
     checkpoint = newest_complete(out) if args.resume else None
     if checkpoint and main_process:
         print(f"resuming from {checkpoint}")
@@ -69,21 +80,35 @@ def parse_arguments(settings: dict[str, Any]) -> tuple[JudgeTrainingArguments, M
     """Typed arguments of the settings; an unknown key or a value of the wrong type is a UserError."""
     types: Any = (JudgeTrainingArguments, ModelConfig)
     parser = TrlParser(types)
-    own = {item.name for item in fields(DataArguments)}
-    unknown = parser.set_defaults_with_config(**{key: value for key, value in settings.items() if key not in own})
+    unknown = parser.set_defaults_with_config(**{key: value for key, value in settings.items() if key not in OURS})
     if unknown:
         raise UserError(
             f"unknown key {unknown[0].removeprefix('--')} in the training config: correct its spelling or remove it"
         )
+    said = io.StringIO()
     try:
-        args, model_args = parser.parse_args_into_dataclasses(args=[])
-    except (ValueError, TypeError, SystemExit) as error:
+        with redirect_stderr(said):  # argparse prints pages of options before its one line
+            args, model_args = parser.parse_args_into_dataclasses(args=[])
+    except SystemExit:
+        raise UserError(f"the training config cannot be used: {said.getvalue().split('error: ')[-1].strip()}") from None
+    except (ValueError, TypeError) as error:
         raise UserError(f"the training config cannot be used: {' '.join(str(error).split())}") from None
+    _check_ranges(args, model_args)
     if not model_args.use_peft:
         raise UserError(
             "use_peft is not true: judges are trained as LoRA adapters, set use_peft, lora_r and lora_target_modules"
         )
     return args, model_args
+
+
+def _check_ranges(args: JudgeTrainingArguments, model_args: ModelConfig) -> None:
+    positive = {name: getattr(args, name) for name in POSITIVE} | {"lora_r": model_args.lora_r}
+    for name, value in positive.items():
+        if not value > 0:
+            raise UserError(f"{name} is {value}; it has to be above 0")
+    unknown = sorted({*(args.report_to or ())} - {"none", "wandb"})
+    if unknown:
+        raise UserError(f"report_to is {unknown[0]}; it has to be none or wandb")
 
 
 def prepare(
@@ -113,25 +138,34 @@ def print_audit(counts: list[dict[str, Any]]) -> None:
 def build_trainer(
     args: JudgeTrainingArguments,
     model_args: ModelConfig,
-    out: Path,
+    contents: dict[str, Any],
     tokenizer: Any,
     rubric: Rubric,
     rows: dict[str, list[Row]],
 ) -> JudgeTrainer:
-    dtype = getattr(torch, model_args.dtype or "float32")
-    base = AutoModelForCausalLM.from_pretrained(
-        str(model_args.model_name_or_path), dtype=dtype, local_files_only=True, trust_remote_code=False
-    )
+    if model_args.dtype not in DTYPES:
+        raise UserError(f"dtype is {model_args.dtype!r}; it has to be one of {', '.join(map(str, DTYPES))}")
+    path = str(model_args.model_name_or_path)
+    try:
+        base = AutoModelForCausalLM.from_pretrained(
+            path,
+            dtype=getattr(torch, model_args.dtype or "float32"),
+            local_files_only=True,
+            trust_remote_code=False,
+            use_safetensors=True,
+        )
+    except (OSError, ValueError) as error:
+        raise UserError(f"{path}: the model cannot be loaded ({str(error).splitlines()[0]})") from None
     lora = get_peft_config(model_args)
     assert lora is not None  # parse_arguments refuses use_peft: false
 
-    def validate(trainer: JudgeTrainer) -> dict[str, float]:
+    def validate(trainer: JudgeTrainer) -> Figures:
         scores = judge_rows(trainer, rows["validation"], rubric, args.per_device_eval_batch_size)
         return metrics(rows["validation"], scores, rubric)
 
     readers = [GridReader(dimension.grid, score_token_ids(tokenizer, dimension.grid)) for _, dimension in rubric.scored]
     pad = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else tokenizer.eos_token_id
-    callbacks: list[TrainerCallback] = [tracking.LocalLog(out)]
+    callbacks: list[TrainerCallback] = [tracking.LocalLog(Path(str(args.output_dir)), contents)]
     return JudgeTrainer(
         model=get_peft_model(base, lora),
         args=args,
@@ -147,16 +181,16 @@ def build_trainer(
 
 def final_figures(
     trainer: JudgeTrainer, rubric: Rubric, rows: dict[str, list[Row]], parts: dict[str, list[Sample]], out: Path
-) -> dict[str, dict[str, float]]:
+) -> dict[str, Figures]:
     """Metrics of validation and test, the scores of both beside the adapter (ids and numbers, no texts)."""
-    figures: dict[str, dict[str, float]] = {}
+    figures: dict[str, Figures] = {}
     for name in ("validation", "test"):
         if name not in rows:
             continue
         scores = judge_rows(trainer, rows[name], rubric, trainer.args.per_device_eval_batch_size)
         figures[name] = metrics(rows[name], scores, rubric)
         if trainer.args.process_index == 0:
-            found = judgements(rows[name], scores, parts[name], rubric, out.name)
+            found = judgements(rows[name], scores, parts[name], rubric, trainer.args.run_name or out.name)
             write_scores(out / f"{name}_scores.csv", parts[name], rubric, found)
     return figures
 

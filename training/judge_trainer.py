@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from transformers import Trainer
+from transformers import Trainer, TrainerCallback
 
 from inference.grid import GridReader
 from training.arguments import JudgeTrainingArguments
@@ -75,6 +75,17 @@ class BucketSampler(torch.utils.data.Sampler[int]):
         yield from order[whole:].tolist()
 
 
+class _SetEpoch(TrainerCallback):
+    """Tells the sampler its epoch: accelerate's wrappers hide it where a resumed run skips batches."""
+
+    def __init__(self, trainer: "JudgeTrainer") -> None:
+        self.trainer = trainer
+
+    def on_epoch_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        if self.trainer.sampler is not None:
+            self.trainer.sampler.set_epoch(int(state.epoch or 0))
+
+
 @contextmanager
 def logits_only_at(head: nn.Module, rows: Tensor, columns: Tensor) -> Iterator[None]:
     """While active, the output head sees only the hidden states at (rows, columns) and returns (s, vocabulary) logits.
@@ -110,12 +121,13 @@ class JudgeTrainer(Trainer):
         ranges: Sequence[tuple[int, int]],
         pad_token_id: int,
         train_rows: Sequence[Row],
-        validate: "Callable[[JudgeTrainer], dict[str, float]] | None" = None,
+        validate: "Callable[[JudgeTrainer], dict[str, float | None]] | None" = None,
         **kwargs: Any,
     ) -> None:
         self.readers = tuple(readers)
         self.scores = tuple(score_tensor(low, high) for low, high in ranges)
         self.validate = validate
+        self.sampler: BucketSampler | None = None
         self.collate = ScoreCollator(self.readers, pad_token_id)
         self._parts: dict[str, list[Tensor]] = defaultdict(list)
         super().__init__(
@@ -127,6 +139,7 @@ class JudgeTrainer(Trainer):
         )
         # The loss is a mean over the batch already; transformers would otherwise divide it again by a token count.
         self.model_accepts_loss_kwargs = False
+        self.add_callback(_SetEpoch(self))
         self.head: nn.Module = self.accelerator.unwrap_model(self.model).get_output_embeddings()
 
     def _get_train_sampler(self, train_dataset: Any = None) -> torch.utils.data.Sampler[int] | None:
@@ -134,7 +147,8 @@ class JudgeTrainer(Trainer):
             return super()._get_train_sampler(train_dataset)
         rows: Any = train_dataset if train_dataset is not None else self.train_dataset
         seed = self.args.data_seed if self.args.data_seed is not None else self.args.seed
-        return BucketSampler([len(row.input_ids) for row in rows], self.args.train_batch_size, seed)
+        self.sampler = BucketSampler([len(row.input_ids) for row in rows], self.args.train_batch_size, seed)
+        return self.sampler
 
     def grid_logprobs(self, model: Any, batch: Batch) -> list[tuple[int, Tensor, Tensor]]:
         """(reader, its grid's log-probabilities (m, g), targets (m,)) for each dimension in the batch."""
@@ -166,6 +180,10 @@ class JudgeTrainer(Trainer):
         loss = self.args.ce_weight * means["ce"] + self.args.raft_weight * means["raft"]
         return (loss, {}) if return_outputs else loss
 
+    def floating_point_ops(self, inputs: Any) -> int:
+        """0: transformers would walk all modules to count operations, a fifth of a step on a CPU."""
+        return 0
+
     def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
         if "loss" in logs:
             for name, values in self._parts.items():
@@ -190,7 +208,7 @@ class JudgeTrainer(Trainer):
                     position += 1
         return result
 
-    def evaluate(self, *_: Any, metric_key_prefix: str = "eval", **__: Any) -> dict[str, float]:
+    def evaluate(self, *_: Any, metric_key_prefix: str = "eval", **__: Any) -> dict[str, Any]:
         """Metrics of `validate`, logged like any evaluation, so that best-checkpoint selection works on them."""
         assert self.validate is not None
         model: Any = self.model

@@ -37,11 +37,6 @@ def raft_loss(logprobs: Tensor, targets: Tensor, scores: Tensor) -> Tensor:
     return ((expected - targets) / (scores[-1] - scores[0])).square()
 
 
-def expected_scores(logprobs: Tensor, scores: Tensor) -> Tensor:
-    """Expected value over the renormalised grid, (n,)."""
-    return (logprobs.softmax(dim=1) * scores).sum(dim=1)
-
-
 def score_tensor(low: int, high: int) -> Tensor:
     """(high − low + 1,) float32, the whole scores of a range."""
     return torch.arange(low, high + 1, dtype=torch.float32)

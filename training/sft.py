@@ -1,19 +1,22 @@
 """Train a local judge on human ratings: LoRA on a language model, loss at the score positions.
 
-    accelerate launch -m training.sft --config configs/training/aut_smollm2.yaml [--key value ...]
+    accelerate launch --quiet -m training.sft --config configs/training/aut_smollm2.yaml [--key value ...]
 
 Every key of the config can be overridden on the command line. A run that was stopped goes on from its newest complete
 checkpoint when the same command is given again. The result is output_dir/adapter (PEFT format, with a model card).
 """
 
 import sys
+from typing import Any
+
+import yaml
 
 from inference.errors import UserError
 from inference.records import Sample
 from inference.rubric import Rubric, load_rubric
 from inference.samples import read_samples
 from training.data import choose, refuse_overlap, split
-from training.settings import DataArguments, read_settings
+from training.settings import DataSettings, read_settings
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -37,9 +40,9 @@ def main(argv: list[str] | None = None) -> int:
     return 0
 
 
-def parse(arguments: list[str]) -> tuple[str, dict[str, str]]:
-    """``--config FILE --key value …`` → (FILE, {key: value})."""
-    pairs = {}
+def parse(arguments: list[str]) -> tuple[str, dict[str, Any]]:
+    """``--config FILE --key value …`` → (FILE, {key: value}), values read as YAML reads them: 8 is a number."""
+    pairs: dict[str, Any] = {}
     for name, value in zip(arguments[::2], arguments[1::2], strict=False):
         if not name.startswith("--") or value.startswith("--"):
             raise UserError(f"{name} {value}: options come as --key value")
@@ -48,16 +51,23 @@ def parse(arguments: list[str]) -> tuple[str, dict[str, str]]:
         raise UserError(f"{arguments[-1]} has no value: options come as --key value")
     if "config" not in pairs:
         raise UserError("--config FILE is missing, such as --config configs/training/aut_smollm2.yaml")
-    return pairs.pop("config"), pairs
+    return pairs.pop("config"), {name: read_value(value) for name, value in pairs.items()}
 
 
-def load_parts(data: DataArguments) -> tuple[Rubric, dict[str, list[Sample]]]:
+def read_value(text: str) -> Any:
+    """A value of the command line as a config file would hold it; what isn't YAML stays text."""
+    try:
+        return yaml.safe_load(text)
+    except (yaml.YAMLError, ValueError):
+        return text
+
+
+def load_parts(data: DataSettings) -> tuple[Rubric, dict[str, list[Sample]]]:
     """The rubric and the samples of train, validation and test. Test ids in the other parts stop the run."""
     rubric = load_rubric(data.rubric)
-    columns = data.column_names()
 
     def read(path: str) -> list[Sample]:
-        return read_samples(path, rubric, columns, rated=True)
+        return read_samples(path, rubric, data.columns, rated=True)
 
     train = read(data.train_file)
     if data.validation_file is not None:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import sys
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -9,42 +10,65 @@ from typing import TYPE_CHECKING, Any
 import yaml
 from transformers import TrainerCallback
 
+from inference.adapters import file_digest, model_digest
 from inference.errors import UserError
-from inference.run_dir import environment
+from inference.run_dir import differences, environment
+from training.validation import Figures
 
 if TYPE_CHECKING:
     from training.arguments import JudgeTrainingArguments
+    from training.settings import DataSettings
 
 
-def open_run(out: Path, settings: dict[str, Any], args: "JudgeTrainingArguments") -> None:
-    """Write settings and environment, set W&B up where asked for. UserError for a directory of other settings."""
+def contents(settings: dict[str, Any], data: "DataSettings") -> dict[str, Any]:
+    """The settings with digests of the files and the model that they name: what a run directory belongs to."""
+    files = {name: getattr(data, name) for name in ("rubric", "train_file", "validation_file", "test_file")}
+    digests = {name: file_digest(Path(path)) for name, path in files.items() if path is not None}
+    plain: dict[str, Any] = json.loads(json.dumps(settings, default=str))
+    return {**plain, "sha256": {**digests, "model": model_digest(settings["model_name_or_path"])}}
+
+
+def check_directory(out: Path, settings: dict[str, Any]) -> None:
+    """Raise UserError for a directory of other settings or data, and for a run that is finished."""
     config = out / "config.yaml"
-    plain = json.loads(json.dumps(settings, default=str))
-    if config.exists():
+    if not config.exists():
+        return
+    try:
         before = yaml.safe_load(config.read_text(encoding="utf-8"))
-        changed = sorted(key for key in {*before, *plain} if before.get(key) != plain.get(key))
-        if changed:
-            raise UserError(
-                f"{out} was trained with other settings (changed: {', '.join(changed)}); choose another output_dir, "
-                "take the change back, or delete it"
-            )
-        if (out / "figures.json").exists():
-            raise UserError(
-                f"{out} is already trained; its adapter is {out / 'adapter'}. Choose another output_dir or delete it"
-            )
-    out.mkdir(parents=True, exist_ok=True)
-    config.write_text(yaml.safe_dump(plain, sort_keys=False, allow_unicode=True), encoding="utf-8")
-    (out / "environment.json").write_text(json.dumps(environment(), indent=2) + "\n", encoding="utf-8")
-    if "wandb" in (args.report_to or ()):
-        _set_up_wandb(out)
+    except (OSError, UnicodeDecodeError, yaml.YAMLError):
+        raise UserError(f"{config} is damaged; choose another output_dir or delete this one") from None
+    changed = differences(before, settings)
+    if changed:
+        raise UserError(
+            f"{out} was trained with other settings (changed: {', '.join(changed)}); choose another output_dir, "
+            "take the change back, or delete it"
+        )
+    if (out / "figures.json").exists():
+        raise UserError(
+            f"{out} is already trained, its adapter is {out / 'adapter'}; choose another output_dir or delete it"
+        )
 
 
-def _set_up_wandb(out: Path) -> None:
-    """Offline unless the user asks for online; asking for it without a key fails here, not after an hour."""
+def note_settings(out: Path, settings: dict[str, Any]) -> None:
+    """Write settings and environment, once model and data have proved usable."""
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        (out / "config.yaml").write_text(
+            yaml.safe_dump(settings, sort_keys=False, allow_unicode=True), encoding="utf-8"
+        )
+        (out / "environment.json").write_text(json.dumps(environment(), indent=2) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise UserError(f"{out}: cannot be written ({error.strerror}); choose another output_dir") from None
+
+
+def set_up_wandb(out: Path, args: "JudgeTrainingArguments") -> None:
+    """Offline unless the user asks for online; asking for it without a login fails here, not after an hour."""
+    if "wandb" not in (args.report_to or ()):
+        return
     os.environ.setdefault("WANDB_MODE", "offline")
     os.environ.setdefault("WANDB_PROJECT", "creajudge")
     os.environ.setdefault("WANDB_DIR", str(out))
-    os.environ.setdefault("WANDB_NAME", out.name)
+    os.environ.setdefault("WANDB_NAME", args.run_name or out.name)
     os.environ.setdefault("WANDB_SILENT", "true")
     try:
         import wandb
@@ -52,17 +76,20 @@ def _set_up_wandb(out: Path) -> None:
         raise UserError(
             "report_to is wandb, but wandb is not installed: pip install wandb, or set report_to: none"
         ) from None
-    if os.environ["WANDB_MODE"] == "online" and not wandb.api.api_key:
-        raise UserError("WANDB_MODE is online, but no W&B key is set: run `wandb login`, or leave WANDB_MODE unset")
+    if os.environ["WANDB_MODE"] == "online" and not wandb.login(prompt=False):
+        raise UserError("WANDB_MODE is online, but W&B has no key: run `wandb login`, or leave WANDB_MODE unset")
 
 
 class LocalLog(TrainerCallback):
     """Appends what the trainer logs to ``log.jsonl``; a resumed run drops the lines of steps that are done again."""
 
-    def __init__(self, out: Path) -> None:
+    def __init__(self, out: Path, settings: dict[str, Any]) -> None:
         self.path = out / "log.jsonl"
+        self.settings = settings
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        if state.is_world_process_zero:
+            _describe_run(self.settings)
         if state.is_world_process_zero and self.path.exists():
             lines = self.path.read_text(encoding="utf-8").splitlines(keepends=True)
             kept = [line for line in lines if line.endswith("\n") and json.loads(line)["step"] <= state.global_step]
@@ -74,10 +101,16 @@ class LocalLog(TrainerCallback):
                 file.write(json.dumps({"step": state.global_step, **logs}) + "\n")
 
 
-def close_run(out: Path, adapter: Path, figures: dict[str, dict[str, float]]) -> None:
+def _describe_run(settings: dict[str, Any]) -> None:
+    """Data, split and digests for an active W&B run; transformers adds its own arguments only."""
+    if "wandb" in sys.modules and (run := sys.modules["wandb"].run) is not None:
+        run.config.update(settings, allow_val_change=True)
+
+
+def close_run(out: Path, adapter: Path, figures: dict[str, Figures]) -> None:
     """Write ``figures.json``, the mark of a finished run, and hand figures and adapter to an active W&B run."""
     (out / "figures.json").write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
-    if os.environ.get("WANDB_MODE") == "disabled":
+    if "wandb" not in sys.modules:
         return
     try:
         import wandb
@@ -86,7 +119,7 @@ def close_run(out: Path, adapter: Path, figures: dict[str, dict[str, float]]) ->
             return
         for part, values in figures.items():
             wandb.run.summary.update({f"{part}/{name}": value for name, value in values.items()})
-        artifact = wandb.Artifact(f"{out.name}-adapter", type="model")
+        artifact = wandb.Artifact(f"{wandb.run.name}-adapter", type="model")
         artifact.add_dir(str(adapter))
         wandb.run.log_artifact(artifact)
         wandb.finish()

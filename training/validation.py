@@ -1,5 +1,6 @@
 """Validation during training: the served judge's scores and the metrics of `eval`, computed by the same functions."""
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -10,6 +11,9 @@ from inference.rubric import Rubric
 from inference.scoring import score_from_logprobs
 from training.data import Row
 from training.judge_trainer import JudgeTrainer
+
+Figures = dict[str, float | None]
+"""Metric by name; None where it is undefined, as a correlation of constant scores is."""
 
 REPORTED = ("pearson", "spearman", "qwk_half_point", "icc2_1", "rmse")
 
@@ -23,10 +27,10 @@ def judge_rows(trainer: JudgeTrainer, rows: Sequence[Row], rubric: Rubric, batch
     ]
 
 
-def metrics(rows: Sequence[Row], scores: Sequence[Score], rubric: Rubric) -> dict[str, float]:
+def metrics(rows: Sequence[Row], scores: Sequence[Score], rubric: Rubric) -> Figures:
     """Agreement with the targets by metric, of the expected value and (``top_``) of the most likely score.
 
-    Dimensions are weighted alike: each metric is the mean over them.
+    Dimensions are weighted alike: each metric is the mean over them. None where it is undefined (constant scores).
     """
     found: dict[str, list[float]] = {}
     for reader, (_, dimension) in enumerate(rubric.scored):
@@ -37,7 +41,8 @@ def metrics(rows: Sequence[Row], scores: Sequence[Score], rubric: Rubric) -> dic
             values = agreement(human, judge, dimension.range)
             for name in REPORTED:
                 found.setdefault(prefix + name, []).append(values[name])
-    return {name: round(float(np.mean(values)), 6) for name, values in found.items()}
+    means = {name: float(np.mean(values)) for name, values in found.items()}
+    return {name: round(value, 6) if math.isfinite(value) else None for name, value in means.items()}
 
 
 def judgements(

@@ -16,7 +16,8 @@ import time
 import urllib.error
 import urllib.parse
 import urllib.request
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -98,8 +99,7 @@ def fetch_aut(
     missing = [name for name, digests in outputs.items() if not _is_right(folder / name, digests)]
     if missing:
         try:
-            folder.mkdir(parents=True, exist_ok=True)
-            with tempfile.TemporaryDirectory(prefix=".fetch-", dir=folder) as scratch:
+            with _made(folder), tempfile.TemporaryDirectory(prefix=".fetch-", dir=folder) as scratch:
                 downloads = _download_all(sources, base_url or HOST, Path(scratch), say)
                 contents = _convert(downloads)
                 _write({name: contents[name] for name in missing}, outputs, Path(scratch), folder)
@@ -107,6 +107,20 @@ def fetch_aut(
             raise UserError(_disk_fault(folder, error)) from None
     say(f"{folder}: {len(missing)} files written, {len(outputs) - len(missing)} were there already")
     return [folder / name for name in outputs]
+
+
+@contextmanager
+def _made(folder: Path) -> Iterator[None]:
+    """`folder` exists; after a fault the folders that were made for it are gone again."""
+    new = [path for path in (folder, *folder.parents) if not path.exists()]
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        yield
+    except BaseException:
+        with suppress(OSError):  # not made after all, or somebody else's files have come
+            for path in new:
+                path.rmdir()
+        raise
 
 
 def _is_right(path: Path, digests: tuple[str, ...]) -> bool:
@@ -186,6 +200,11 @@ def _download(url: str, target: Path) -> str:
     for attempt in range(1, ATTEMPTS + 1):
         try:
             return _stream(url, target)
+        except (UnicodeError, http.client.InvalidURL) as error:
+            raise UserError(
+                f"{url!r} cannot be asked for ({error}); give a mirror with a valid host name and an address in ASCII, "
+                "other characters percent-encoded"
+            ) from None
         except urllib.error.HTTPError as error:
             fault = f"the server answered {error.code} {error.reason}"
             error.close()

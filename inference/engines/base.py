@@ -46,8 +46,8 @@ class EngineConfig(StrictModel):
     name, which holds the hash of its content, is worked out from the directory."""
     base_url: str | None = None
     """`openai`: the endpoint, such as http://127.0.0.1:8000/v1. Default: the official API."""
-    api_key_env: str = "OPENAI_API_KEY"
-    """`openai`: the environment variable that holds the key. Local servers need none."""
+    api_key_env: str = Field(default="OPENAI_API_KEY", pattern=r"^[A-Z][A-Z0-9_]*$")
+    """`openai`: the name of the environment variable that holds the key, never the key. Local servers need none."""
     timeout: float = Field(default=120.0, gt=0)
     """`openai`: seconds until a call counts as failed."""
     exact_grid: bool = False

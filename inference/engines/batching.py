@@ -98,7 +98,7 @@ class BatchingEngine(ABC):
         return batch
 
     def _guarded(self, calls: Sequence[Call]) -> Sequence[Completion | EngineError]:
-        """`compute`, with any failure of the whole batch turned into one error per call."""
+        """`compute`; where a whole batch fails, its calls are computed one by one and fail alone."""
         try:
             results = self.compute(calls)
             if len(results) != len(calls):
@@ -106,7 +106,9 @@ class BatchingEngine(ABC):
         except UserError as error:
             return [EngineError(str(error)) for _ in calls]
         except Exception as error:
-            return [EngineError(f"the local model failed ({type(error).__name__}: {error})") for _ in calls]
+            if len(calls) > 1:  # one call too long for the memory must not fail its neighbours
+                return [self._guarded([call])[0] for call in calls]
+            return [EngineError(f"the local model failed ({type(error).__name__}: {error})")]
         return results
 
 

@@ -14,7 +14,7 @@ from typing import Any
 from inference import prompts
 from inference.adapters import read_adapter
 from inference.engines.base import EngineConfig, EngineError
-from inference.engines.openai_answers import read_chat, read_text
+from inference.engines.openai_answers import json_object, read_chat, read_text
 from inference.engines.openai_errors import as_engine_error, refused_parameter
 from inference.engines.vllm_server import ExactGrid
 from inference.errors import UserError
@@ -109,7 +109,7 @@ class OpenAIEngine:
                     raise
                 self._refuse(name)
             else:
-                return dict(answer.to_dict())
+                return json_object(answer)
 
     def _refuse(self, name: str) -> None:
         names = {"logprobs", "top_logprobs"} if "logprobs" in name else {name}

@@ -4,12 +4,21 @@ import math
 from collections.abc import Sequence
 from typing import Any, Literal
 
+from inference.errors import quoted
 from inference.records import Call, Completion, Token, Usage
 
 # vLLM writes -9999 for a token that the grammar forbids, or whose log-probability it doesn't know.
 _NO_LOGPROB = -9998.0
 
 FinishReason = Literal["stop", "length", "refusal", "other"]
+
+
+def json_object(answer: Any) -> dict[str, Any]:
+    """What the client returned, as a dict. Raises ValueError where the server sent something else: a web page."""
+    found = answer.to_dict() if hasattr(answer, "to_dict") else answer
+    if not isinstance(found, dict):
+        raise ValueError(f"no JSON object: {quoted(str(found))}")
+    return found
 
 
 def read_chat(call: Call, answer: dict[str, Any]) -> Completion:
@@ -57,22 +66,22 @@ def read_usage(answer: dict[str, Any]) -> Usage:
 
 
 def top_k_grid(grid: Sequence[str], text: str, tokens: Sequence[Token]) -> dict[str, float] | None:
-    """Log-probabilities of score strings among the alternatives at the first token that isn't white space.
+    """Log-probabilities of score strings among the alternatives of an answer that is one score in one token.
 
-    Alternatives that differ only in white space (" 3", "3") count together; strings beyond the top-k are absent. With
-    scores of two digits only whole tokens count: None where no alternative is such a token, because a "1" may then be
-    the first half of a "10". None without log-probabilities.
+    Alternatives that differ only in white space (" 3", "3") count together; strings beyond the top-k are absent. None
+    without log-probabilities, and for any other answer: digits among the alternatives of "I cannot rate this" are no
+    score. With scores of two digits None where no alternative is one of those, because a "1" may then be the first
+    half of a "10".
     """
     token = next((token for token in tokens if token.text.strip()), None)
-    if token is None:
+    if token is None or token.text.strip() != text.strip() or text.strip() not in grid:
         return None
     found: dict[str, list[float]] = {}
     for alternative, logprob in token.top.items():
         if alternative.strip() in grid:
             found.setdefault(alternative.strip(), []).append(logprob)
     longest = max(len(score) for score in grid)
-    whole = token.text.strip() == text.strip() and any(len(score) == longest for score in found)
-    if longest > 1 and not whole:
+    if longest > 1 and not any(len(score) == longest for score in found):
         return None
     return {score: _log_sum(values) for score, values in found.items()}
 

@@ -26,8 +26,12 @@ def as_engine_error(error: Exception, url: str, model: str, secret: str) -> Engi
         reason = _clean(f"{type(cause).__name__}: {cause}", secret)
         return EngineError(f"{url} cannot be reached ({reason}); is the server running?", retryable=True)
     # The body was no answer of the protocol: a proxy's page, a cut-off text.
-    reason = _clean(f"{type(error).__name__}: {error}", secret)
-    return EngineError(f"{url} sent something that is not an answer of the OpenAI protocol ({reason})", retryable=True)
+    reason = _clean(str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}", secret)
+    return EngineError(
+        f"{url} sent something that is not an answer of the OpenAI protocol ({reason}); check base_url, which usually "
+        "ends in /v1",
+        retryable=True,
+    )
 
 
 def _status_error(error: Any, url: str, model: str, secret: str) -> EngineError:

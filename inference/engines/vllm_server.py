@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from inference.engines.openai_answers import read_usage
+from inference.engines.openai_answers import json_object, read_usage
 from inference.records import Call, Completion
 from inference.scoring import grid_branches, grid_logprobs
 from inference.tokens import SCORE_CONTEXT, break_up, control_strings, read_score_ids
@@ -61,7 +61,7 @@ class ExactGrid:
                 "return_tokens_as_token_ids": True,
             },
         )
-        found = answer.to_dict()
+        found = json_object(answer)
         tops = {choice["index"]: choice["logprobs"]["top_logprobs"][0] for choice in found["choices"]}
         read = {
             prefix: {character: self._value(tops[row], character) for character in followers}
@@ -85,12 +85,12 @@ class ExactGrid:
             return (await self._tokenize(client, call.prompt))[0]
         messages = [message.model_dump() for message in call.messages or ()]
         body = {"model": self._model, "messages": messages, "chat_template_kwargs": _NO_THINKING}
-        answer = await client.post(f"{self._root}/tokenize", cast_to=object, body=body)
+        answer = json_object(await client.post(f"{self._root}/tokenize", cast_to=object, body=body))
         return list(answer["tokens"])
 
     async def _tokenize(self, client: Any, text: str) -> tuple[list[int], list[str]]:
         body = {"model": self._model, "prompt": text, "add_special_tokens": False, "return_token_strs": True}
-        answer = await client.post(f"{self._root}/tokenize", cast_to=object, body=body)
+        answer = json_object(await client.post(f"{self._root}/tokenize", cast_to=object, body=body))
         return list(answer["tokens"]), list(answer["token_strs"])
 
     async def _look_up(self, client: Any, texts: Sequence[str]) -> None:
@@ -106,7 +106,7 @@ class ExactGrid:
         import openai
 
         try:
-            info = await client.get(f"{self._root}/tokenizer_info", cast_to=object)
+            info = json_object(await client.get(f"{self._root}/tokenizer_info", cast_to=object))
         except openai.NotFoundError:
             log.warning(
                 "%s doesn't list its control tokens: only the common ones are broken up in responses; start it with "

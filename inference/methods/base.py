@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable
 from typing import Protocol
 
+from inference.config import StrictModel
 from inference.records import Call, Completion, Sample, Score
 from inference.rubric import Rubric
 
@@ -10,9 +11,17 @@ Ask = Callable[[Call], Awaitable[Completion]]
 """Answers a call from the store or the engine, with bounded retries behind it."""
 
 
+class Sampling(StrictModel):
+    """How a method's calls are sampled."""
+
+    temperature: float = 0.0
+    max_tokens: int | None = None
+    """Longest answer in tokens, where the method's own choice doesn't do."""
+    repeat: int = 0
+    """Index of a repetition: same content, another sample."""
+
+
 class Method(Protocol):
     """Scores one sample: one `Score` per dimension, in the rubric's order; a bad answer is unscored, with a reason."""
 
-    async def __call__(
-        self, rubric: Rubric, sample: Sample, ask: Ask, *, temperature: float, repeat: int
-    ) -> tuple[Score, ...]: ...
+    async def __call__(self, rubric: Rubric, sample: Sample, ask: Ask, sampling: Sampling) -> tuple[Score, ...]: ...

@@ -4,7 +4,7 @@
 """
 
 from inference import prompts
-from inference.methods.base import Ask
+from inference.methods.base import Ask, Sampling
 from inference.records import Call, Completion, Message, Sample, Score
 from inference.rubric import Rubric
 from inference.scoring import read_json_answer, read_number_answer
@@ -12,7 +12,7 @@ from inference.scoring import read_json_answer, read_number_answer
 JSON_TOKENS_PER_SCORE = 32
 
 
-async def direct(rubric: Rubric, sample: Sample, ask: Ask, *, temperature: float, repeat: int) -> tuple[Score, ...]:
+async def direct(rubric: Rubric, sample: Sample, ask: Ask, sampling: Sampling) -> tuple[Score, ...]:
     """One chat call; a rubric with a single dimension is answered by its number, others by a JSON object.
 
     An unreadable answer is asked for once more, with the parser's complaint shown to the model.
@@ -22,9 +22,9 @@ async def direct(rubric: Rubric, sample: Sample, ask: Ask, *, temperature: float
         messages=prompts.chat_messages(rubric, sample, answer="number" if single else "json"),
         grid=rubric.scored[0][1].grid if single else None,
         json_schema=None if single else rubric.json_schema(),
-        max_tokens=8 if single else JSON_TOKENS_PER_SCORE * len(rubric.scored),
-        temperature=temperature,
-        repeat=repeat,
+        max_tokens=sampling.max_tokens or (8 if single else JSON_TOKENS_PER_SCORE * len(rubric.scored)),
+        temperature=sampling.temperature,
+        repeat=sampling.repeat,
     )
     completion = await ask(call)
     scores = _read(rubric, completion)
@@ -43,12 +43,14 @@ def _read(rubric: Rubric, completion: Completion) -> tuple[Score, ...]:
 
 def _complained(call: Call, completion: Completion, complaint: str) -> Call:
     assert call.messages is not None
-    correction = f"That could not be used: {complaint}. Answer again, in the form asked for and with nothing else."
+    # The complaint quotes the answer, which may echo control tokens of the response.
+    quoted = prompts.defuse(complaint)
+    correction = f"That could not be used: {quoted}. Answer again, in the form asked for and with nothing else."
     answer = Message(role="assistant", content=prompts.defuse(completion.text) or "(empty)")
     return call.model_copy(update={"messages": (*call.messages, answer, Message(role="user", content=correction))})
 
 
-async def compact(rubric: Rubric, sample: Sample, ask: Ask, *, temperature: float, repeat: int) -> tuple[Score, ...]:
+async def compact(rubric: Rubric, sample: Sample, ask: Ask, sampling: Sampling) -> tuple[Score, ...]:
     """One call of one token per dimension, on the plain prompt the judge was trained on."""
     scores = []
     for step, dimension in rubric.scored:
@@ -57,8 +59,8 @@ async def compact(rubric: Rubric, sample: Sample, ask: Ask, *, temperature: floa
             prompt=prompt,
             grid=dimension.grid,
             max_tokens=len(dimension.grid[-1]),
-            temperature=temperature,
-            repeat=repeat,
+            temperature=sampling.temperature,
+            repeat=sampling.repeat,
         )
         scores.append(read_number_answer(step.name, dimension, await ask(call)))
     return tuple(scores)

@@ -124,6 +124,40 @@ def test_mistakes_are_one_sentence_and_exit_code_2(command: Command, write_confi
     assert list((tmp_path / "empty").iterdir()) == []
 
 
+def shell(line: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Runs a line of bash in which ``$EVAL`` is ``python -m eval``."""
+    variables = {**os.environ, "EVAL": f"{sys.executable} -m eval", **environment}
+    command = ["bash", "-o", "pipefail", "-c", line]
+    return subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=variables, check=False)
+
+
+def test_a_reader_that_leaves_early_is_no_fault(write_config: WriteConfig, tmp_path: Path) -> None:
+    config, run = write_config(), tmp_path / "run"
+    for line in (f"run --config {config} --json", f"report {run}", f"compare {run} {run} --json"):
+        done = shell(f"{{ sleep 0.2; $EVAL {line}; }} 2>{tmp_path}/err | true")  # the reader has gone before it starts
+        noted = [text for text in (tmp_path / "err").read_text().splitlines() if not text.startswith("note: ")]
+        assert (done.returncode, noted) == (0, []), line
+    assert (run / "report.html").is_file()
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
+def test_a_full_output_is_one_sentence(write_config: WriteConfig) -> None:
+    done = shell(f"$EVAL run --config {write_config()} --json >/dev/full")
+    assert done.returncode == 2
+    assert done.stderr == (
+        "error: the output cannot be written (No space left on device); free space where it is sent, "
+        "or send it elsewhere\n"
+    )
+
+
+def test_characters_that_the_terminal_lacks_are_replaced(write_config: WriteConfig, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    assert shell(f"$EVAL run --config {write_config()}").returncode == 0
+    done = shell(f"$EVAL compare {run} {run} --judges exact reversed", PYTHONIOENCODING="latin-1")
+    assert done.returncode == 0
+    assert "exact (small) ? reversed (small)" in done.stdout
+
+
 def test_fetch_says_what_is_wrong_with_a_mirror(command: Command, tmp_path: Path) -> None:
     code, _, err = command("data", "fetch", "aut", "--out", tmp_path, "--mirror", "http://127.0.0.1:1")
     assert code == 2

@@ -7,6 +7,7 @@ import io
 import json
 import os
 import threading
+import time
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -245,7 +246,7 @@ def test_lasting_faults_end(tmp_path: Path, server: Server, fault: Callable[...,
     with pytest.raises(UserError, match=f"logprobs_gpt-4o_ocsai1.csv: {said}.*{fetch.ATTEMPTS} times"):
         fetch_aut(tmp_path, server.url, sources=sources, outputs=small_outputs())
     assert server.requests.count(path) == fetch.ATTEMPTS
-    assert list((tmp_path / "aut").iterdir()) == []
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_missing_file_is_not_retried(tmp_path: Path, server: Server) -> None:
@@ -255,7 +256,7 @@ def test_a_missing_file_is_not_retried(tmp_path: Path, server: Server) -> None:
     with pytest.raises(UserError, match=r"prepared_val\.jsonl: the server answered 404"):
         fetch_aut(tmp_path, server.url, sources=sources, outputs=small_outputs())
     assert server.requests.count(path) == 1
-    assert list((tmp_path / "aut").iterdir()) == []
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_an_altered_file_is_refused_with_both_hashes(tmp_path: Path, server: Server) -> None:
@@ -267,14 +268,14 @@ def test_an_altered_file_is_refused_with_both_hashes(tmp_path: Path, server: Ser
     assert "prepared_test.jsonl" in str(caught.value)
     assert sha256(altered) in str(caught.value)
     assert sources["test"].sha256 in str(caught.value)
-    assert list((tmp_path / "aut").iterdir()) == []
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_wrong_conversion_is_not_written(tmp_path: Path, server: Server) -> None:
     sources = server.publish(small_upstream())
     with pytest.raises(UserError, match=r"ocsai1_train\.csv: the conversion gave SHA-256"):
         fetch_aut(tmp_path, server.url, sources=sources)
-    assert list((tmp_path / "aut").iterdir()) == []
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_no_network(tmp_path: Path, server: Server) -> None:
@@ -291,6 +292,25 @@ def test_a_wrong_address_is_refused(tmp_path: Path, address: str) -> None:
         fetch_aut(tmp_path, address)
 
 
+@pytest.mark.parametrize("address", ["http://a..b/", "http://127.0.0.1:9/ä", f"http://{'a' * 64}.b", "http://a/\x07"])
+def test_an_address_that_cannot_be_asked_for_is_refused_at_once(
+    tmp_path: Path, address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(time, "sleep", lambda _: pytest.fail("waits before another attempt"))
+    with pytest.raises(UserError, match=r"cannot be asked for .* percent-encoded"):
+        fetch_aut(tmp_path, address)
+
+
+def test_a_failed_fetch_leaves_no_folders_but_those_that_were_there(tmp_path: Path) -> None:
+    with pytest.raises(UserError):
+        fetch_aut(tmp_path / "new" / "data", "http://a..b/")
+    assert list(tmp_path.iterdir()) == []
+    (tmp_path / "data" / "aut").mkdir(parents=True)
+    with pytest.raises(UserError):
+        fetch_aut(tmp_path / "data", "http://a..b/")
+    assert list((tmp_path / "data").iterdir()) == [tmp_path / "data" / "aut"]
+
+
 def test_a_full_disk(tmp_path: Path, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     sources = server.publish(small_upstream())
 
@@ -300,7 +320,7 @@ def test_a_full_disk(tmp_path: Path, server: Server, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(Path, "write_bytes", full)
     with pytest.raises(UserError, match=r"the disk is full; .* --out"):
         fetch_aut(tmp_path, server.url, sources=sources, outputs=small_outputs())
-    assert list((tmp_path / "aut").iterdir()) == []
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from eval.agreement import agreement, pearson
-from eval.metrics import metric_rows, rated, score_tables, within_object_pearson
+from eval.metrics import metric_rows, off_grid_masses, rated, score_tables, within_object_pearson
 from eval.rows import MetricRow, read_rows, write_rows
 from inference.errors import UserError
 from inference.records import Judgement, Sample, Score
@@ -159,6 +159,12 @@ def test_rows_survive_the_file(tmp_path: Path) -> None:
     assert [entry.name for entry in path.parent.iterdir()] == ["metrics.jsonl"]
 
 
+def test_names_with_unusual_line_ends_survive_the_file(tmp_path: Path) -> None:
+    rows = rows_of([sample(0, 1.0)], [judgement(0, 1.0, judge="a\u2028b\x85c")])
+    write_rows(tmp_path / "metrics.jsonl", rows)
+    assert read_rows(tmp_path / "metrics.jsonl") == rows
+
+
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
 def test_undefined_numbers_become_null(value: float) -> None:
     row = rows_of([sample(0, 1.0)], [judgement(0, 1.0)])[0]
@@ -170,6 +176,7 @@ def test_undefined_numbers_become_null(value: float) -> None:
     [
         ("{", "line 1 is not JSON"),
         ("[1]", "line 1 is not a JSON object"),
+        ("[" * 200_000, "line 1 is not JSON"),
         ('{"run": "x"}', "line 1: benchmark: Field required"),
     ],
 )
@@ -180,3 +187,28 @@ def test_a_broken_file_names_the_line(tmp_path: Path, text: str, message: str) -
         read_rows(path)
     with pytest.raises(UserError, match="no such file"):
         read_rows(tmp_path / "none.jsonl")
+
+
+def test_mass_off_the_scale_is_averaged_over_the_judgements_of_a_split() -> None:
+    def with_mass(number: int, value: float | None, off_grid: float | None, repeat: int = 0) -> Judgement:
+        one = judgement(number, value, repeat=repeat)
+        return one.model_copy(update={"scores": (one.scores[0].model_copy(update={"off_grid": off_grid}),)})
+
+    judgements = [
+        *(with_mass(0, 2.0, 0.25), with_mass(0, 2.0, 0.75, repeat=1)),
+        *(with_mass(1, None, 1.0), with_mass(2, 3.0, None), with_mass(3, 3.0, 0.0)),
+        judgement(0, 2.0, judge="without"),
+    ]
+    assert off_grid_masses(judgements) == {
+        ("j", "direct", KEY, "s0"): [0.25, 0.75],
+        ("j", "direct", KEY, "s1"): [1.0],
+        ("j", "direct", KEY, "s3"): [0.0],
+    }
+    samples = [sample(number, score) for number, score in enumerate(HUMAN[:4])]
+    rows = rows_of(samples, judgements, {"test": {"s0", "s1", "s2", "s3"}, "part": {"s0", "s1", "s2"}, "none": {"s2"}})
+    found = [row for row in rows if row.metric == "off_grid_mean"]
+    assert [(row.split, row.judge, row.score, row.low, row.high) for row in found] == [
+        ("test", "j", "value", None, None),
+        ("part", "j", "value", None, None),
+    ]
+    assert [row.value for row in found] == pytest.approx([2.0 / 4, 2.0 / 3])

@@ -86,6 +86,9 @@ def test_single_scores_off_the_scale_are_kept_and_reported(tmp_path: Path) -> No
         ("id,a_top\ns0,1\n", "column a_top needs a_top and one of a_value, a_weighted"),
         ("id,a_value\ns0,1\n", "column a_value needs a_top and"),
         ("id,a_top,a_value,a_weighted\ns0,1,1,1\n", "column a_top needs a_top and one of"),
+        ("id,a,\ns0,1,\n", r"column 3 \(''\) names no judge"),
+        ("id, ,a\ns0,1,1\n", r"column 2 \(' '\) names no judge"),
+        ("id,a,_top,_value\ns0,1,1,1\n", r"column 3 \('_top'\) names no judge"),
         ("id,a,a_top,a_value\ns0,1,1,1\n", "the judge a has both"),
     ],
 )

@@ -114,6 +114,22 @@ def test_simulated_ratings_are_marked_at_each_table(write_config: WriteConfig, t
     assert page.count(tables.SIMULATED) == 1 + page.count("<table")
 
 
+def test_mass_off_the_scale_is_a_column_of_bias(write_config: WriteConfig, tmp_path: Path) -> None:
+    evaluate(write_config(judges=[scripted()]), quiet=True)
+    run = tmp_path / "run"
+    lines = [json.loads(line) for line in (run / "judgements.jsonl").read_text().splitlines()]
+    for number, line in enumerate(line for line in lines if line["judge"] == "fake"):
+        line["scores"][0]["off_grid"] = 0.5 if number % 2 else 0.125
+    (run / "judgements.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    scores = next(iter(tables.grouped(write_report(run).rows).values()))
+    table = tables.bias("test", scores, 0.25)
+    assert table.header[-1] == "mass off the scale"
+    shown = {row[0].text: row[-1].text for row in table.rows}
+    assert shown == {"fake": "0.312", "exact": "–", "reversed": "–", "human ratings": "–"}
+    assert {len(row) for row in table.rows} == {len(table.header)}
+    assert "mass off the scale" in (run / "report.md").read_text()
+
+
 def test_a_judge_without_any_score_is_listed_with_dashes(write_config: WriteConfig, tmp_path: Path) -> None:
     config = write_config()
     lines = (tmp_path / "scores.csv").read_text().splitlines()
@@ -218,9 +234,43 @@ def broken(run: Path, how: str) -> None:
         settings.write_text(yaml.safe_dump(content))
     elif how == "another kind":
         settings.write_text("judges: []\ninput: mine.csv\n")
+    elif how == "two scores":
+        twice = json.loads(lines[0])
+        twice["scores"] *= 2
+        judgements.write_text(json.dumps(twice) + "\n" + "".join(lines[1:]))
     elif how == "two methods":
         other = json.loads(lines[0]) | {"method": "direct"}
         judgements.write_text(json.dumps(other) + "\n" + "".join(lines[1:]))
+    else:
+        change_text(run, how)
+
+
+def change_text(run: Path, how: str) -> None:
+    """Make one line or setting of the run hold `how`."""
+    judgements, samples, settings = run / "judgements.jsonl", run / "samples.jsonl", run / "config.yaml"
+    spoilt = {
+        "sample with NaN": (samples, '"use.originality":2.0', '"use.originality":NaN'),
+        "sample with infinity": (samples, '"use.originality":2.0', '"use.originality":1e999'),
+        "sample with a negative length": (samples, '"length":{"use":14}', '"length":{"use":-1}'),
+        "sample with a huge length": (samples, '"length":{"use":14}', f'"length":{{"use":{10**18}}}'),
+        "repeated sample": (samples, '"id":"s1"', '"id":"s0"'),
+        "deep sample": (samples, '{"id":"s1"', "[" * 200_000),
+        "judgement with NaN": (judgements, '"value": 2.0', '"value": NaN'),
+        "judgement with infinity": (judgements, '"top": 2.0', '"top": 1e999'),
+        "repeated judgement": (judgements, '"sample_id": "s1"', '"sample_id": "s0"'),
+        "deep judgement": (judgements, '{"sample_id": "s1"', "[" * 200_000),
+        "negative seed": (settings, "seed: 0", "seed: -1"),
+        "no resamples": (settings, "resamples: 100", "resamples: 0"),
+        "judges that are none": (settings, "judges: []", "judges: [1]"),
+        "judges that are no list": (settings, "judges: []", "judges: {a: 1}"),
+        "damaged settings": (settings, "seed: 0", "seed: [0"),
+        "deep settings": (settings, "seed: 0", "seed: " + "[" * 5000),
+        "impossible date": (settings, "seed: 0", "seed: 2024-99-99"),
+    }
+    file, before, after = spoilt[how]
+    text = file.read_text()
+    assert before in text
+    file.write_text(text.replace(before, after, 1))
 
 
 @pytest.mark.parametrize(
@@ -233,6 +283,24 @@ def broken(run: Path, how: str) -> None:
         ("another rubric", r"line 1: was judged by rubric aut@\w+, but the run's settings hold aut@"),
         ("another kind", "was not made by `python -m eval run`"),
         ("two methods", "line 2: judge 'exact' has two methods"),
+        ("sample with NaN", r"samples\.jsonl: line 2 is damaged"),
+        ("sample with infinity", r"samples\.jsonl: line 2 is damaged"),
+        ("sample with a negative length", r"samples\.jsonl: line 2 is damaged"),
+        ("sample with a huge length", r"samples\.jsonl: line 2: the responses .* more than 200,000,000 characters"),
+        ("repeated sample", r"samples\.jsonl: line 2 repeats sample 's0' of line 1; delete"),
+        ("deep sample", r"samples\.jsonl: line 2 is damaged"),
+        ("judgement with NaN", r"judgements\.jsonl: line 2 is damaged"),
+        ("judgement with infinity", r"judgements\.jsonl: line 2 is damaged"),
+        ("repeated judgement", r"judgements\.jsonl: line 2 \(judge 'exact', sample 's0', repeat 0\) repeats line 1"),
+        ("two scores", r"judgements\.jsonl: line 1 \(.*\) has two scores of one dimension"),
+        ("deep judgement", r"judgements\.jsonl: line 2 is damaged"),
+        ("negative seed", r"config\.yaml: seed: .* greater than or equal to 0"),
+        ("no resamples", r"config\.yaml: resamples: .* greater than or equal to 100"),
+        ("judges that are none", r"config\.yaml: judges\.0: "),
+        ("judges that are no list", r"config\.yaml: judges: "),
+        ("damaged settings", r"config\.yaml: not valid YAML"),
+        ("deep settings", r"config\.yaml: "),
+        ("impossible date", r"config\.yaml: "),
     ],
 )
 def test_unusable_runs_are_refused_and_keep_their_report(

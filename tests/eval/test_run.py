@@ -162,6 +162,7 @@ def test_changed_data_count_as_another_config(write_config: WriteConfig, tmp_pat
         ({"judges": [scripted("exact")]}, r"\['exact'\] are both recorded and to be asked"),
         ({"resample": 3}, "resample: unknown key"),
         ({"benchmark": {"name": "aut", "test": "none.csv"}}, "none.csv: no such file"),
+        ({"recorded": [{"file": "none.csv", "judges": []}]}, r"recorded\.0\.judges: .* at least 1 item"),
         ({"recorded": [{"file": "none.csv"}]}, "none.csv: no such file"),
         ({"judges": [scripted() | {"engine": "hf", "model": "no/model"}]}, "no/model: no model directory"),
     ],

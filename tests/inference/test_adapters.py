@@ -143,9 +143,9 @@ def test_shapes_are_read_without_the_weights(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("shapes", "message"),
     [
-        ({**FITTING, **lora("model.layers.7.q_proj", 2, 8, 6)}, r"layers\.7\.q_proj\.lora_A\.weight matches no module"),
-        ({**FITTING, **lora("language_model.model.layers.0.q_proj", 2, 8, 6)}, "matches no module"),
-        ({**FITTING, "base_model.model.x.bias": (3,)}, "matches no module"),
+        ({**FITTING, **lora("model.layers.7.q_proj", 2, 8, 6)}, r"7\.q_proj\.lora_A\.weight matches no linear module"),
+        ({**FITTING, **lora("language_model.model.layers.0.q_proj", 2, 8, 6)}, "matches no linear module"),
+        ({**FITTING, "base_model.model.x.bias": (3,)}, "matches no linear module"),
         (lora("model.layers.0.q_proj", 2, 8, 5), r"lora_A\.weight has shape \[2, 5\], which does not fit"),
         (lora("model.layers.0.q_proj", 2, 9, 6), r"lora_B\.weight has shape \[9, 2\], which does not fit"),
         ({"base_model.model.model.layers.0.q_proj.lora_A.weight": (2, 6)}, "only half of its weights"),
@@ -162,3 +162,76 @@ def test_missing_model_says_how_to_make_it(tmp_path: Path) -> None:
     adapter = read_adapter(write_adapter(tmp_path / "a"))
     with pytest.raises(UserError, match=r"scripts/base_model\.py"):
         check_base(adapter, tmp_path / "nothing")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"r": 0}, "0 as a rank"),
+        ({"r": True}, "True as a rank"),
+        ({"rank_pattern": {"q_proj": "many"}}, "many as a rank"),
+        ({"rank_pattern": [4]}, "as a rank"),
+        ({"modules_to_save": [1]}, r"replaces whole modules \(1\)"),
+        ({"modules_to_save": "lm_head"}, r"replaces whole modules \(lm_head\)"),
+        ({"peft_type": ["x"]}, "a x adapter"),
+    ],
+)
+def test_faulty_settings_are_a_sentence(tmp_path: Path, change: dict[str, Any], message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        read_adapter(write_adapter(tmp_path / "a", **change))
+
+
+def test_a_missing_rank_and_deep_nesting_are_sentences(tmp_path: Path) -> None:
+    folder = write_adapter(tmp_path / "a")
+    (folder / "adapter_config.json").write_text('{"peft_type": "LORA"}')
+    with pytest.raises(UserError, match="None as a rank"):
+        read_adapter(folder)
+    (folder / "adapter_config.json").write_text("[" * 200_000)
+    with pytest.raises(UserError, match=r"not valid JSON \(nested too deeply"):
+        read_adapter(folder)
+
+
+def entry(**changes: Any) -> dict[str, Any]:
+    return {"a": {"dtype": "F32", "shape": [1], "data_offsets": [0, 4], **changes}}
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        [],
+        "x",
+        {"a": 1},
+        entry(data_offsets=[]),
+        entry(data_offsets=[0]),
+        entry(data_offsets=[0, -4]),
+        entry(data_offsets="04"),
+        entry(shape=["x"]),
+        entry(shape="1"),
+        entry(shape=None),
+    ],
+)
+def test_faulty_headers_are_a_sentence(tmp_path: Path, header: Any) -> None:
+    path = tmp_path / "x.safetensors"
+    text = json.dumps(header).encode()
+    path.write_bytes(struct.pack("<Q", len(text)) + text + b"\0" * 4)
+    with pytest.raises(UserError, match="not a whole safetensors file") as caught:
+        tensor_shapes(path)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("change", ["one-dimensional", "norm"])
+def test_weights_that_are_no_matrices_are_refused(tmp_path: Path, model: Path, change: str) -> None:
+    shapes = dict(FITTING)
+    if change == "norm":
+        shapes |= lora("model.norm", 2, 6, 6)
+    else:
+        shapes["base_model.model.model.layers.0.q_proj.lora_A.weight"] = (6,)
+    adapter = read_adapter(write_adapter(tmp_path / "a", shapes))
+    with pytest.raises(UserError, match=r"norm.* matches no linear module|has shape \[6\], which does not fit"):
+        check_base(adapter, model)
+
+
+def test_files_of_a_model_that_cannot_be_read_are_named(model: Path) -> None:
+    (model / "tokenizer.json").symlink_to(model / "absent")
+    with pytest.raises(UserError, match=r"tokenizer\.json: cannot be read"):
+        model_digest(model)

@@ -1,5 +1,6 @@
 """The command line: quick help, one-line errors, exit codes."""
 
+import os
 import subprocess
 import sys
 import time
@@ -110,3 +111,13 @@ def test_every_judging_config_says_how_it_is_used_and_loads(path: Path) -> None:
     assert (ROOT / config.rubric).is_file()
     assert (ROOT / config.input).is_file()
     assert f"--config configs/judging/{path.name}" in path.read_text()
+
+
+def test_a_terminal_of_another_encoding_is_no_obstacle(tmp_path: Path) -> None:
+    path = config(tmp_path)
+    path.write_text(path.read_text().replace(str(tmp_path / "run"), str(tmp_path / "läufe-評価")), encoding="utf-8")
+    command = [sys.executable, "-m", "inference", "judge", "--config", str(path)]
+    environment = {**os.environ, "PYTHONIOENCODING": "latin-1"}
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, env=environment, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "läufe-??".encode("latin-1") in done.stdout

@@ -2,6 +2,7 @@
 
 import asyncio
 import csv
+import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from inference.errors import UserError
 from inference.estimate import estimate
 from inference.judge import judge_file, judge_samples
 from inference.judges import JudgeConfig, Price
+from inference.methods import METHODS, Ask, Sampling
 from inference.records import Call, Judgement, Sample, Score, Usage
 from inference.rubric import Rubric
 from inference.score_file import write_scores
@@ -165,3 +167,52 @@ def test_the_scripted_engine_depends_on_the_call_alone() -> None:
     assert first != asyncio.run(engines[0].complete(call.model_copy(update={"repeat": 1})))
     with pytest.raises(UserError, match="seconds per call"):
         ScriptedEngine(EngineConfig(engine="scripted", model="m:slow"))
+
+
+def test_a_damaged_store_leaves_the_scores_as_they_are(tmp_path: Path) -> None:
+    judge_file(config(tmp_path))
+    scores = tmp_path / "run" / "scores.csv"
+    scores.write_text("mine\n")
+    connection = sqlite3.connect(tmp_path / "run" / "calls.sqlite", isolation_level=None)
+    connection.execute("UPDATE calls SET completion = '{'")
+    connection.close()
+    with pytest.raises(UserError, match=r"calls\.sqlite: the answer of call"):
+        judge_file(config(tmp_path))
+    assert scores.read_text() == "mine\n"
+
+
+def test_a_directory_in_the_place_of_the_scores_is_a_sentence(tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "config.yaml").write_text("{}\n")
+    (tmp_path / "run" / "scores.csv").mkdir()
+    with pytest.raises(UserError, match=r"scores\.csv: cannot be written"):
+        judge_file(config(tmp_path))
+
+
+def test_failed_judgements_are_warned_of(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    compact = METHODS["compact"]
+
+    async def faulty(rubric: Rubric, sample: Sample, ask: Ask, sampling: Sampling) -> tuple[Score, ...]:
+        if sample.id == "b":
+            raise ZeroDivisionError
+        return await compact(rubric, sample, ask, sampling)
+
+    monkeypatch.setitem(METHODS, "compact", faulty)
+    judge_file(config(tmp_path))
+    assert "warning: judge j: 1 of 3 judgements failed and are unscored" in capsys.readouterr().err
+
+
+def test_two_judges_of_one_id_are_refused_before_anything_is_written(tmp_path: Path) -> None:
+    judge = {"id": "j", "engine": "scripted", "model": "m", "method": "compact"}
+    with pytest.raises(UserError, match=r"judges: the judge ids \['j'\] occur twice"):
+        judge_file(config(tmp_path, judges=[judge, judge]))
+    assert not (tmp_path / "run").exists()
+
+
+def test_reasons_with_half_a_surrogate_pair_are_written(tmp_path: Path, aut_rubric: Rubric) -> None:
+    score = Score(step="use", dimension="originality", unscored="cut \ud83d")
+    judgement = Judgement(sample_id="a", judge="j", method="direct", rubric="aut@0", scores=(score,))
+    write_scores(tmp_path / "s.csv", [Sample(id="a", scenario="x", responses={"use": "y"})], aut_rubric, [judgement])
+    assert rows(tmp_path / "s.csv")[0]["j_unscored"] == "cut \\ud83d"

@@ -330,3 +330,14 @@ def test_server_without_tokenizer_info_is_used_with_a_warning(caplog: pytest.Log
     results, _ = ask(answer, COMPACT, COMPACT, exact_grid=True)
     assert all(isinstance(result, Completion) for result in results), results
     assert sum("control tokens" in record.message for record in caplog.records) == 1
+
+
+@pytest.mark.parametrize("kind", ["text/html", "application/json"])
+@pytest.mark.parametrize("body", ["<html>\nWelcome</html>", '"text"', "[1]", "null"])
+@pytest.mark.parametrize("exact", [False, True])
+def test_an_answer_of_something_else_points_to_the_base_url(kind: str, body: str, exact: bool) -> None:
+    error = failure(lambda _: Reply(body, headers={"content-type": kind}), exact_grid=exact)
+    assert "not an answer of the OpenAI protocol" in str(error)
+    assert "check base_url, which usually ends in /v1" in str(error)
+    assert "attribute" not in str(error)
+    assert "\n" not in str(error)

@@ -1,6 +1,8 @@
 """The run directory: resume, refusal of changes, lock, and what is written about where results come from."""
 
+import asyncio
 import json
+import logging
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +12,14 @@ import yaml
 from inference.errors import UserError
 from inference.judges import JudgeConfig, resolved_judge
 from inference.prompts import template_digest
+from inference.records import Completion, Judgement
 from inference.run_dir import RunDir
+
+
+def judged(path: Path) -> None:
+    """A run of `settings` that holds a judgement."""
+    with RunDir.open(path, settings()) as run:
+        run.judgements.append([Judgement(sample_id="a", judge="j", method="direct", rubric="r@0", scores=())])
 
 
 def settings(**changes: object) -> dict[str, Any]:
@@ -39,8 +48,7 @@ def test_the_environment_is_recorded(tmp_path: Path) -> None:
 
 
 def test_changed_settings_are_refused_by_name_and_nothing_is_touched(tmp_path: Path) -> None:
-    with RunDir.open(tmp_path / "run", settings()):
-        pass
+    judged(tmp_path / "run")
     before = {path.name: path.read_bytes() for path in (tmp_path / "run").iterdir()}
     with pytest.raises(UserError, match=r"changed: judges\.0\.temperature, judges\.0\.repeats\); choose another"):
         RunDir.open(tmp_path / "run", settings(temperature=1.0, repeats=2))
@@ -61,8 +69,7 @@ def test_settings_that_touch_no_answer_may_change(tmp_path: Path) -> None:
 
 
 def test_changed_prompt_templates_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with RunDir.open(tmp_path / "run", settings()):
-        pass
+    judged(tmp_path / "run")
     monkeypatch.setattr("inference.run_dir.template_digest", lambda: "0" * 12)
     with pytest.raises(UserError, match="changed: prompt_templates"):
         RunDir.open(tmp_path / "run", settings())
@@ -112,3 +119,43 @@ def test_a_retrained_adapter_of_the_same_name_is_another_setting(tmp_path: Path)
     weights.write_bytes(b"other weights, of another length")
     second = resolved_judge(judge)
     assert {key for key in first if first[key] != second[key]} == {"adapter_digest"}
+
+
+def test_a_directory_without_results_takes_mended_settings(tmp_path: Path) -> None:
+    with RunDir.open(tmp_path / "run", settings()):
+        pass
+    with RunDir.open(tmp_path / "run", settings(model="mended")) as run:
+        assert not run.resumed
+        asyncio.run(run.store.put("k", Completion(text="3"), 0.0, 1.0))
+    written = yaml.safe_load((tmp_path / "run" / "config.yaml").read_text())
+    assert written["judges"][0]["model"] == "mended"
+    before = {path.name: path.read_bytes() for path in (tmp_path / "run").iterdir()}
+    with pytest.raises(UserError, match=r"changed: judges\.0\.model"):
+        RunDir.open(tmp_path / "run", settings())  # a stored call is a result
+    assert {path.name: path.read_bytes() for path in (tmp_path / "run").iterdir()} == before
+
+
+@pytest.mark.parametrize(
+    "name", ["log.txt", "judgements.jsonl", "calls.sqlite", "environment.json.new", "config.yaml.new"]
+)
+def test_a_directory_in_a_files_place_is_a_sentence_and_nothing_stays_open(tmp_path: Path, name: str) -> None:
+    with RunDir.open(tmp_path / "run", settings()):
+        pass
+    (tmp_path / "run" / "environment.json").unlink()
+    (tmp_path / "run" / name).unlink(missing_ok=True)
+    (tmp_path / "run" / name).mkdir()
+    handlers = list(logging.getLogger("inference").handlers)
+    with pytest.raises(UserError, match=name.removesuffix(".new")) as caught:
+        RunDir.open(tmp_path / "run", settings())
+    assert "\n" not in str(caught.value)
+    assert logging.getLogger("inference").handlers == handlers
+    (tmp_path / "run" / name).rmdir()
+    with RunDir.open(tmp_path / "run", settings()):
+        pass
+
+
+@pytest.mark.parametrize("content", ["[" * 5000, "a: &x [*x]", "a: 2024-99-99", "a: 1\na: 2", "\0"])
+def test_a_damaged_config_is_a_sentence(tmp_path: Path, content: str) -> None:
+    (tmp_path / "config.yaml").write_text(content)
+    with pytest.raises(UserError, match=r"config\.yaml is damaged"):
+        RunDir.open(tmp_path, settings())

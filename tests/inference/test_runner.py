@@ -1,6 +1,7 @@
 """The runner on scripted engines: order, limits, retries, faults and stops."""
 
 import asyncio
+import sqlite3
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,7 +14,7 @@ from inference.engines.scripted import ScriptedEngine
 from inference.errors import UserError
 from inference.judgement_file import JudgementFile
 from inference.judges import JudgeConfig
-from inference.methods import METHODS, Ask
+from inference.methods import METHODS, Ask, Sampling
 from inference.records import Call, Completion, Judgement, Sample, Score
 from inference.rubric import Rubric
 from inference.runner import JudgeRun, run_judges
@@ -200,10 +201,10 @@ def test_a_fault_in_a_method_stays_with_its_sample(
 ) -> None:
     compact = METHODS["compact"]
 
-    async def faulty(rubric: Rubric, sample: Sample, ask: Ask, *, temperature: float, repeat: int) -> tuple[Score, ...]:
+    async def faulty(rubric: Rubric, sample: Sample, ask: Ask, sampling: Sampling) -> tuple[Score, ...]:
         if sample.id == "s002":
             raise ZeroDivisionError("division by zero")
-        return await compact(rubric, sample, ask, temperature=temperature, repeat=repeat)
+        return await compact(rubric, sample, ask, sampling)
 
     monkeypatch.setitem(METHODS, "compact", faulty)
     (run,) = place.go(make_samples(5), make_judge())
@@ -303,3 +304,40 @@ def test_a_complaint_is_shown_once_and_a_second_bad_answer_stays_unscored(
     assert "the answer is not one number: 'I think 4'" in second.messages[-1].content
     assert place.reasons() == ["the answer is not one number: 'I think 4'"]
     assert len(place.read()[0].calls) == 2
+
+
+def test_a_judge_whose_method_always_fails_ends_in_an_error_and_keeps_the_answers(
+    place: Place, make_samples: MakeSamples, make_judge: MakeJudge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compact = METHODS["compact"]
+
+    async def faulty(rubric: Rubric, sample: Sample, ask: Ask, sampling: Sampling) -> tuple[Score, ...]:
+        await compact(rubric, sample, ask, sampling)
+        raise ZeroDivisionError("division by zero")
+
+    blank = Sample(id="blank", scenario="rope", responses={"use": " "})
+    monkeypatch.setitem(METHODS, "compact", faulty)
+    for _ in range(2):
+        with pytest.raises(UserError, match=r"judge judge: all of its 5 judgements failed \(method: ZeroDivisionError"):
+            place.go([*make_samples(5), blank], make_judge())
+    monkeypatch.setitem(METHODS, "compact", compact)
+    (run,) = place.go([*make_samples(5), blank], make_judge())
+    assert (run.sent, run.new, run.failed) == (0, 5, 0)
+
+
+def test_empty_responses_alone_are_no_failure(place: Place, make_judge: MakeJudge) -> None:
+    (run,) = place.go([Sample(id="blank", scenario="rope", responses={"use": " "})], make_judge())
+    assert (run.sent, run.failed) == (0, 0)
+
+
+def test_a_damaged_answer_in_the_store_stops_the_run_and_writes_nothing(
+    place: Place, make_samples: MakeSamples, make_judge: MakeJudge
+) -> None:
+    place.go(make_samples(3), make_judge())
+    with sqlite3.connect(place.folder / "calls.sqlite") as connection:
+        connection.execute("UPDATE calls SET completion = '{'")
+    connection.close()
+    (place.folder / "judgements.jsonl").unlink()
+    with pytest.raises(UserError, match=r"calls\.sqlite: the answer of call .* is damaged; move the file away"):
+        place.go(make_samples(3), make_judge())
+    assert place.read() == []

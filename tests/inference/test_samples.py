@@ -70,6 +70,7 @@ def test_half_a_surrogate_pair_becomes_a_replacement_character(tmp_path: Path, a
         (HEADER + "a,rope,swing,nan\n", True, "'nan' is not a number"),
         (HEADER + "a,rope,swing,\n", True, "line 2 has no originality rating"),
         (HEADER + "a,rope,swing,1\nb,rope,net,1\na,tin,drum,2\n", False, "line 4 repeats the id 'a' of line 2"),
+        ("id,scenario,response,response\na,b,c,d\n", False, "the header repeats response"),
         (HEADER + "a,rope,swing\n", False, "line 2 has another number of cells"),
         (HEADER + "a,rope,swing,1,2\n", False, "line 2 has another number of cells"),
         (HEADER + 'a,rope,"swing,1\n', False, "not a readable CSV"),
@@ -87,7 +88,13 @@ def test_bad_csv_files(tmp_path: Path, aut_rubric: Rubric, content: str | bytes,
 
 @pytest.mark.parametrize(
     ("content", "says"),
-    [("{\n", "line 1 is not JSON"), ('{"id": 1}\n[1]\n', "line 2 is not a JSON object"), ("\n\n", "no rows")],
+    [
+        ('{"id": 1, "id": 2}\n', "line 1 is not JSON .repeated keys id"),
+        ("[" * 200_000, "line 1 is not JSON .nested too deeply"),
+        ("{\n", "line 1 is not JSON"),
+        ('{"id": 1}\n[1]\n', "line 2 is not a JSON object"),
+        ("\n\n", "no rows"),
+    ],
 )
 def test_bad_jsonl_files(tmp_path: Path, aut_rubric: Rubric, content: str, says: str) -> None:
     with pytest.raises(UserError, match=says):
@@ -112,3 +119,47 @@ def test_other_names_and_missing_files(tmp_path: Path, aut_rubric: Rubric) -> No
 def test_the_real_files_are_read_whole(data_dir: Path, aut_rubric: Rubric, name: str, rows: int) -> None:
     samples = read_samples(data_dir / "aut" / name, aut_rubric, Columns(scenario="object"), rated=True)
     assert len(samples) == rows
+
+
+def test_an_id_column_that_was_named_has_to_be_there_and_filled(tmp_path: Path, aut_rubric: Rubric) -> None:
+    with pytest.raises(UserError, match="missing column identifier"):
+        read(tmp_path, aut_rubric, "scenario,response\nrope,swing\n", id="identifier")
+    with pytest.raises(UserError, match="line 3 has no id"):
+        read(tmp_path, aut_rubric, "identifier,scenario,response\na,rope,swing\n,tin,drum\n", id="identifier")
+    content = '{"n": 1, "scenario": "rope", "response": "a"}\n{"scenario": "rope", "response": "b"}\n'
+    with pytest.raises(UserError, match="line 2 has no n"):
+        read(tmp_path, aut_rubric, content, name="r.jsonl", id="n")
+
+
+def test_equal_rows_without_ids_get_numbered_ones(tmp_path: Path, aut_rubric: Rubric) -> None:
+    ids = [s.id for s in read(tmp_path, aut_rubric, "scenario,response\n" + "rope,swing\ntin,drum\n" * 3)]
+    assert ids == [ids[0], ids[1], f"{ids[0]}-2", f"{ids[1]}-2", f"{ids[0]}-3", f"{ids[1]}-3"]
+
+
+@pytest.mark.parametrize(
+    ("cell", "kind"),
+    [('{"a": 1}', "an object"), ('["a"]', "a list"), ("true", "true or false"), ("NaN", "no finite number")],
+)
+@pytest.mark.parametrize("column", ["id", "scenario", "response", "originality"])
+def test_json_cells_that_are_no_text_are_refused(
+    tmp_path: Path, aut_rubric: Rubric, column: str, cell: str, kind: str
+) -> None:
+    good = {"id": '"b"', "scenario": '"rope"', "response": '"swing"', "originality": "3"}
+    lines = ["{" + ", ".join(f'"{key}": {value}' for key, value in row.items()) + "}" for row in (good, good)]
+    lines[1] = lines[1].replace(f'"{column}": {good[column]}', f'"{column}": {cell}')
+    with pytest.raises(UserError, match=f"line 2: the {column} is {kind}; text or a number is needed"):
+        read(tmp_path, aut_rubric, "\n".join(lines), name="r.jsonl")
+
+
+def test_other_cells_of_json_lines_may_hold_anything(tmp_path: Path, aut_rubric: Rubric) -> None:
+    content = '{"id": 1, "scenario": "rope", "response": 12.5, "notes": {"a": [true]}}\n'
+    (sample,) = read(tmp_path, aut_rubric, content, name="r.jsonl")
+    assert (sample.id, sample.responses["use"]) == ("1", "12.5")
+
+
+def test_a_large_header_is_cut_and_on_one_line(tmp_path: Path, aut_rubric: Rubric) -> None:
+    content = '"two\nlines",' + ",".join(f"c{i}" for i in range(3000)) + "\n" + "1," * 3000 + "1\n"
+    with pytest.raises(UserError, match=r"'two\\nlines', c0.* and 2991 more") as caught:
+        read(tmp_path, aut_rubric, content)
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 500

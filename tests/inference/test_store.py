@@ -1,6 +1,7 @@
 """The store of finished calls and the file of judgements."""
 
 import asyncio
+import json
 import math
 import sqlite3
 import time
@@ -11,7 +12,7 @@ import pytest
 from inference.errors import UserError
 from inference.judgement_file import JudgementFile, job_key
 from inference.records import Call, Completion, Judgement, Score, Token, Usage
-from inference.store import Store
+from inference.store import Store, holds_calls
 
 COMPLETION = Completion(
     text="½ \ud83d",
@@ -165,3 +166,46 @@ def test_damage_inside_and_lines_of_other_runs_are_refused(tmp_path: Path) -> No
     path.write_bytes(b"garbage\n" + path.read_bytes())
     with pytest.raises(UserError, match="line 1 is damaged; delete this file"):
         JudgementFile(path)
+
+
+@pytest.mark.parametrize("text", ["{", "[" * 200_000, "null", '{"text": 1}', 5])
+def test_a_damaged_answer_names_the_file_and_the_way_out(tmp_path: Path, text: object) -> None:
+    path = tmp_path / "calls.sqlite"
+    with Store(path) as store:
+        put(store, "k")
+        blocker = sqlite3.connect(path, isolation_level=None)
+        blocker.execute("UPDATE calls SET completion = ?", (text,))
+        blocker.close()
+        for read in (lambda: store.get("k"), lambda: list(store.calls())):
+            with pytest.raises(UserError, match=r"calls\.sqlite: the answer of call k is damaged; move the file away"):
+                read()
+
+
+def test_whether_a_store_holds_calls(tmp_path: Path) -> None:
+    path = tmp_path / "calls.sqlite"
+    assert not holds_calls(path)
+    with Store(path) as store:
+        assert not holds_calls(path)
+        put(store, "k")
+        assert holds_calls(path)
+    (tmp_path / "other").write_bytes(b"not a database" * 500)
+    assert holds_calls(tmp_path / "other")
+
+
+@pytest.mark.parametrize("field", ["value", "top", "off_grid"])
+@pytest.mark.parametrize("number", ["NaN", "Infinity"])
+def test_a_score_that_is_no_finite_number_is_a_damaged_line(tmp_path: Path, field: str, number: str) -> None:
+    path = tmp_path / "j.jsonl"
+    with JudgementFile(path) as file:
+        file.append([judgement(0)])
+    content = json.loads(path.read_text())
+    content["scores"][0][field] = float(number)
+    path.write_text(json.dumps(content) + "\n")
+    with pytest.raises(UserError, match="line 1 is damaged"):
+        JudgementFile(path)
+
+
+def test_a_line_nested_too_deeply_is_a_damaged_line(tmp_path: Path) -> None:
+    (tmp_path / "j.jsonl").write_text("[" * 200_000 + "\n")
+    with pytest.raises(UserError, match="line 1 is damaged"):
+        JudgementFile(tmp_path / "j.jsonl")

@@ -11,7 +11,8 @@ import pytest
 
 from inference.errors import UserError
 from inference.records import Sample
-from training.settings import DataArguments, read_settings
+from inference.samples import Columns
+from training.settings import DataSettings, read_settings
 from training.sft import load_parts, parse
 
 ROOT = Path(__file__).parents[2]
@@ -56,6 +57,11 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
         (["--rubric", "nothing.yaml"], "nothing.yaml: no such file"),
         (["--validation_share", "0.3"], "exactly one of validation_file and validation_share"),
         (["--max_rows", "many"], "max_rows"),
+        (["--max_rows", "0"], "max_rows"),
+        (["--validation_file", "null", "--validation_share", "all"], "validation_share"),
+        (["--train_file", "[a, b]"], "train_file"),
+        (["--model_name_or_path", "5"], "model_name_or_path has to be a path"),
+        (["--hub_token", "secret"], "hub_token is not used here"),
         (["--max_rows"], "has no value"),
         (["--test_file", str(SAMPLES / "aut_demo_train.csv")], "300 test ids are in the train data"),
     ],
@@ -75,7 +81,7 @@ def test_bad_input_is_one_sentence_without_torch(config: Path, overrides: list[s
 
 def test_missing_key_is_named(config: Path) -> None:
     config.write_text(config.read_text(encoding="utf-8").replace("use_peft", "#").replace("train_file", "#"))
-    with pytest.raises(UserError, match="train_file is missing"):
+    with pytest.raises(UserError, match=r"train_file: Field required"):
         read_settings(config, {})
 
 
@@ -92,11 +98,11 @@ def test_options_come_in_pairs() -> None:
 
 
 def test_share_splits_seven_to_three_without_overlap() -> None:
-    data = DataArguments(
+    data = DataSettings(
         rubric=str(ROOT / "configs" / "rubrics" / "aut.yaml"),
         train_file=str(SAMPLES / "aut_demo_train.csv"),
         validation_share=0.3,
-        columns={"scenario": "object"},
+        columns=Columns(scenario="object"),
     )
     _, parts = load_parts(data)
     assert len(parts["validation"]) == round(0.3 * 300)
@@ -129,6 +135,7 @@ def test_accelerate_launch_trains_tracks_and_documents_an_adapter(config: Path, 
         "bf16": "false",
         "gradient_checkpointing": "false",
         "report_to": "wandb",
+        "run_name": "aut_test",
     }
     options = [part for key, value in settings.items() for part in (f"--{key}", value)]
     command = [
@@ -162,10 +169,41 @@ def test_accelerate_launch_trains_tracks_and_documents_an_adapter(config: Path, 
     files = {path.name for path in (out / "adapter").iterdir()}
     assert files == {"README.md", "adapter_config.json", "adapter_model.safetensors"}
     assert list((out / "wandb").glob("offline-run-*/*.wandb"))
-    assert (out / "test_scores.csv").read_text(encoding="utf-8").startswith("id,out_top,out_value\n")
+    assert (
+        (out / "test_scores.csv")
+        .read_text(encoding="utf-8")
+        .startswith("id,aut_test_value,aut_test_top,aut_test_unscored\n")
+    )
 
     again = run("--config", str(config), *options)
     assert again.returncode == 2
     assert "already trained" in again.stderr
     other = run("--config", str(config), *options, "--seed", "5")
     assert "changed: seed" in other.stderr
+
+
+@pytest.mark.parametrize(
+    ("setting", "words"),
+    [
+        ({"num_train_epochs": "abc"}, "invalid float value: 'abc'"),
+        ({"learning_rate": -1}, "learning_rate is -1"),
+        ({"per_device_train_batch_size": 0}, "per_device_train_batch_size is 0"),
+        ({"lora_r": 0}, "lora_r is 0"),
+        ({"report_to": "bogus"}, "report_to is bogus"),
+        ({"ce_weight": 0, "raft_weight": 0}, "ce_weight is 0"),
+        ({"learning_rat": 1e-3}, "unknown key learning_rat"),
+        ({"use_peft": False}, "use_peft is not true"),
+    ],
+)
+def test_values_that_cannot_train_are_one_sentence(
+    setting: dict[str, object], words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from training.fit import parse_arguments
+
+    usable = {"output_dir": str(tmp_path), "use_peft": True, "use_cpu": True, "bf16": False, "report_to": "none"}
+    parse_arguments(usable)
+    with pytest.raises(UserError) as found:
+        parse_arguments({**usable, **setting})
+    assert words in str(found.value)
+    assert "\n" not in str(found.value)
+    assert not capsys.readouterr().err
