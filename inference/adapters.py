@@ -15,7 +15,7 @@ from pydantic import NonNegativeInt, ValidationError
 
 from inference.config import StrictModel
 from inference.errors import UserError, named, named_list
-from inference.files import os_errors, parse_json
+from inference.files import os_errors, parse_json, write_text
 from inference.tokens import model_directory
 
 # Settings that change what the adapter computes. Paths, versions and training options may differ between equals.
@@ -25,6 +25,9 @@ _SEMANTIC = (
 )
 _PREFIX = "base_model.model."
 _MAX_HEADER_BYTES = 100_000_000
+
+BASE_NOTE = "base_model.json"
+"""File in an adapter's directory with the digest of the base model."""
 
 _digests: dict[tuple[str, int, int], str] = {}
 
@@ -119,12 +122,24 @@ def _largest_rank(path: Path, config: dict[str, Any]) -> int:
     return max(rank for rank in ranks if isinstance(rank, int))
 
 
+def note_base(path: Path, model: Path | str) -> None:
+    """Write into an adapter's directory which weights it was trained on."""
+    write_text(path / BASE_NOTE, json.dumps({"base_model_digest": model_digest(model)}) + "\n")
+
+
 def check_base(adapter: Adapter, model: Path | str) -> int:
     """Number of modules of the model in directory `model` that `adapter` changes.
 
-    Raises UserError naming the first key that matches no module of the model, or whose shape does not fit it.
+    Raises UserError naming the first key that matches no module of the model, or whose shape does not fit it, and for
+    a model of the same shapes with other weights, where the adapter says on which it was trained (`note_base`).
     """
     folder = model_directory(model)
+    note = adapter.path / BASE_NOTE
+    if note.is_file() and model_digest(folder) not in note.read_text(encoding="utf-8", errors="replace"):
+        raise UserError(
+            f"{adapter.path}: the adapter was trained on {adapter.base_model or 'another model'}, and {folder} has "
+            "other weights: give that base model, or train an adapter for this one"
+        )
     base = _model_shapes(folder)
     shapes = tensor_shapes(adapter.path / "adapter_model.safetensors")
     modules: dict[str, set[str]] = {}

@@ -70,7 +70,7 @@ class RunDir:
         self.path = path
         settings = json.loads(json.dumps({**resolved, "prompt_templates": template_digest()}))
         with ExitStack() as opened:
-            opened.enter_context(_locked(path))
+            opened.enter_context(lock_directory(path))
             self.resumed = (path / "config.yaml").exists() and _of_these_settings(path, settings)
             write_text(path / "config.yaml", yaml.safe_dump(settings, sort_keys=False, allow_unicode=True))
             opened.callback(_end_log, _start_log(path / "log.txt"))
@@ -139,8 +139,11 @@ def _git_state() -> dict[str, Any] | None:
         return None
 
 
-def _locked(path: Path) -> IO[str]:
-    """The lock file, held until it is closed or the process ends."""
+def lock_directory(path: Path) -> IO[str]:
+    """The lock file of a run directory, which is made where absent; held until it is closed or the process ends.
+
+    Raises UserError where another process holds it, and for a directory with files that is no run directory.
+    """
     try:
         path.mkdir(parents=True, exist_ok=True)
         if not (path / "config.yaml").exists() and any(entry.name not in OWN_TRACES for entry in path.iterdir()):

@@ -48,7 +48,7 @@ def _training_settings(path: Path) -> dict[str, Any]:
 
     words = shlex.split(commands(path)[0])
     named, overrides = parse(words[words.index("--config") :])
-    settings, data = read_settings(named, overrides)
+    settings, _ = read_settings(named, overrides)
     return settings
 
 

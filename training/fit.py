@@ -13,10 +13,12 @@ from trl.scripts.utils import TrlParser
 from trl.trainer.model_config import ModelConfig
 from trl.trainer.utils import get_peft_config
 
+from inference.adapters import note_base
 from inference.errors import UserError
 from inference.grid import GridReader
 from inference.records import Sample
 from inference.rubric import Rubric
+from inference.run_dir import lock_directory
 from inference.score_file import write_scores
 from inference.tokens import load_tokenizer, score_token_ids
 from training import tracking
@@ -39,6 +41,7 @@ def fit(settings: dict[str, Any], data: DataSettings, rubric: Rubric, parts: dic
     base = str(settings["model_name_or_path"])
     main_process = args.process_index == 0
     contents = tracking.contents(settings, data)
+    lock = lock_directory(out) if main_process else None
     if main_process:
         tracking.check_directory(out, contents)
         tracking.set_up_wandb(out, args)
@@ -59,7 +62,7 @@ def fit(settings: dict[str, Any], data: DataSettings, rubric: Rubric, parts: dic
     trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
 
     adapter = out / "adapter"
-    save_adapter(trainer, adapter)
+    save_adapter(trainer, adapter, base)
     figures = final_figures(trainer, rubric, rows, parts, out)
     if main_process:
         write_card(
@@ -73,6 +76,8 @@ def fit(settings: dict[str, Any], data: DataSettings, rubric: Rubric, parts: dic
         )
         tracking.close_run(out, adapter, figures)
         print(json.dumps({"adapter": str(adapter), **figures}, indent=2))
+    if lock is not None:
+        lock.close()
     return adapter
 
 
@@ -195,10 +200,14 @@ def final_figures(
     return figures
 
 
-def save_adapter(trainer: JudgeTrainer, adapter: Path) -> None:
-    """Weights as safetensors and the PEFT config; unlike Trainer.save_model without a pickled copy of the arguments."""
+def save_adapter(trainer: JudgeTrainer, adapter: Path, base: str) -> None:
+    """Weights as safetensors, the PEFT config and the digest of the base model that the weights belong to.
+
+    Unlike Trainer.save_model without a pickled copy of the arguments.
+    """
     state = trainer.accelerator.get_state_dict(trainer.model)  # a collective call: every process takes part
     if trainer.args.process_index == 0:
         model: PeftModel = trainer.accelerator.unwrap_model(trainer.model)
         model.save_pretrained(str(adapter), state_dict=state)
+        note_base(adapter, base)
     trainer.accelerator.wait_for_everyone()

@@ -213,8 +213,10 @@ class JudgeTrainer(Trainer):
         assert self.validate is not None
         model: Any = self.model
         was_training = model.training
-        metrics = {f"{metric_key_prefix}_{name}": value for name, value in self.validate(self).items()}
+        found = {f"{metric_key_prefix}_{name}": value for name, value in self.validate(self).items()}
         model.train(was_training)
-        self.log(metrics)
+        self.log({name: value for name, value in found.items() if value is not None})
+        # Undefined counts as not better than any checkpoint.
+        metrics = {name: float("nan") if value is None else value for name, value in found.items()}
         self.control = self.callback_handler.on_evaluate(self.args, self.state, self.control, metrics)
         return metrics

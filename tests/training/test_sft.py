@@ -86,7 +86,7 @@ def test_missing_key_is_named(config: Path) -> None:
 
 
 def test_options_come_in_pairs() -> None:
-    assert parse(["--config", "a.yaml", "--seed", "3"]) == ("a.yaml", {"seed": "3"})
+    assert parse(["--config", "a.yaml", "--seed", "3"]) == ("a.yaml", {"seed": 3})
     for bad in (
         ["--seed", "3"],
         ["config", "a.yaml"],
@@ -167,7 +167,7 @@ def test_accelerate_launch_trains_tracks_and_documents_an_adapter(config: Path, 
     for words in ("Data and split", "Intended use", "Limits", "| test | value |"):
         assert words in card
     files = {path.name for path in (out / "adapter").iterdir()}
-    assert files == {"README.md", "adapter_config.json", "adapter_model.safetensors"}
+    assert files == {"README.md", "adapter_config.json", "adapter_model.safetensors", "base_model.json"}
     assert list((out / "wandb").glob("offline-run-*/*.wandb"))
     assert (
         (out / "test_scores.csv")

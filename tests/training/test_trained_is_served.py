@@ -10,6 +10,8 @@ pytest.importorskip("trl")
 
 from tiny_model import write_model  # noqa: E402
 
+from inference.engines.hf import HFEngine  # noqa: E402
+from inference.errors import UserError  # noqa: E402
 from inference.judge import judge_samples  # noqa: E402
 from inference.judges import JudgeConfig  # noqa: E402
 from inference.records import Sample  # noqa: E402
@@ -59,9 +61,9 @@ def test_trained_scores_equal_served_scores(which: str, tmp_path: Path, request:
     tokenizer = load_tokenizer(model)
     parts = {"train": rated(rubric, 12), "validation": rated(rubric, 5)}
     rows, _ = prepare(parts, rubric, tokenizer, 512)
-    trainer = build_trainer(args, model_args, tmp_path / "out", tokenizer, rubric, rows)
+    trainer = build_trainer(args, model_args, {}, tokenizer, rubric, rows)
     trainer.train()
-    save_adapter(trainer, tmp_path / "adapter")
+    save_adapter(trainer, tmp_path / "adapter", str(model))
 
     scores = judge_rows(trainer, rows["validation"], rubric, 8)
     validated = judgements(rows["validation"], scores, parts["validation"], rubric, "judge")
@@ -75,3 +77,8 @@ def test_trained_scores_equal_served_scores(which: str, tmp_path: Path, request:
             assert score.off_grid == pytest.approx(expected.off_grid, abs=1e-4)
     found = metrics(rows["validation"], scores, rubric)
     assert set(found) >= {"pearson", "rmse", "top_pearson"}
+
+    # The same shapes with other weights are another base.
+    other = write_model(tmp_path / "other", seed=7)
+    with pytest.raises(UserError, match="other weights"):
+        HFEngine(judge.model_copy(update={"model": str(other)}))
