@@ -38,15 +38,17 @@ def test_tables_are_recomputed_from_the_committed_scores(
 
 
 def test_the_readme_shows_figures_of_the_results() -> None:
-    """Each number of the README's table stands in the RESULTS.md line of the same judge."""
-    results = {
-        line.split("|")[1].strip(): line
-        for line in reversed((ROOT / "RESULTS.md").read_text().splitlines())
-        if line.startswith("| ") and "| expected |" in line
-    }
-    rows = [line for line in (ROOT / "README.md").read_text(encoding="utf-8").splitlines() if re.match(r"\| `", line)]
-    assert len(rows) >= 7
+    """Each number of the README's table stands in the RESULTS.md line of the same judge (its expected score)."""
+    results: dict[str, str] = {}
+    for line in (ROOT / "RESULTS.md").read_text(encoding="utf-8").splitlines():
+        if "| expected |" in line:
+            results.setdefault(line.split("|")[1].strip(), line)
+    page = (ROOT / "README.md").read_text(encoding="utf-8")
+    rows = [line for line in page.splitlines() if re.match(r"\| (\*\*)?`", line) and re.search(r"\.\d{3}", line)]
+    assert len(rows) == 7
     for row in rows:
         judge = row.split("`")[1]
-        for number in re.findall(r"\.\d{3}\b", row):
-            assert f"0{number}" in results[judge], f"{judge}: {number}"
+        numbers = re.findall(r"(−?)(\.\d{3})\b", row)
+        assert len(numbers) == 3
+        for sign, digits in numbers:
+            assert f"{sign}0{digits}" in results[judge], f"{judge}: {sign}{digits}"
