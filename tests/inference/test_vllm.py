@@ -124,13 +124,16 @@ def test_prefix_cache_is_used_and_reported(served: Served) -> None:
     assert second.grid_logprobs == pytest.approx(first.grid_logprobs, abs=TOLERANCE)
 
 
-def test_top_k_of_a_server_is_a_distribution(served: Served, aut_rubric: Rubric) -> None:
+def test_top_k_of_an_answer_that_is_one_score_is_a_distribution(served: Served, aut_rubric: Rubric) -> None:
     engine = OpenAIEngine(EngineConfig(engine="openai", model=served.base_name, base_url=served.url))
     text = "Rate the use of a brick as a doorstop from 1 to 5. Answer with the number alone."
-    completion = answers(engine, [Call(messages=(Message(role="user", content=text),), grid=GRID, max_tokens=8)])[0]
-    assert completion.grid_logprobs is not None
+    calls = [Call(messages=(Message(role="user", content=text),), grid=GRID, max_tokens=tokens) for tokens in (1, 8)]
+    score, sentence = answers(engine, calls)
     step, dimension = aut_rubric.scored[0]
-    assert read_number_answer(step.name, dimension, completion).off_grid is not None
+    assert read_number_answer(step.name, dimension, score).off_grid is not None
+    # SmolLM2 goes on after the digit ("1. The use of …"), and a number at the start of a sentence is no score.
+    assert sentence.text.strip() not in GRID
+    assert read_number_answer(step.name, dimension, sentence).unscored is not None
 
 
 def test_unknown_model_is_named(served: Served) -> None:
