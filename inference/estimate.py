@@ -9,6 +9,7 @@ from inference.judges import JudgeConfig
 from inference.methods import METHODS
 from inference.records import Call, Completion, Sample, Usage
 from inference.rubric import Rubric
+from inference.scoring import grid_branches
 
 CHARACTERS_PER_TOKEN = 4
 CountTokens = Callable[[Call], int]
@@ -67,8 +68,11 @@ def _counter(judge: JudgeConfig) -> tuple[CountTokens, bool]:
 
     def count(call: Call) -> int:
         if call.prompt is not None:
-            return len(encode_plain(tokenizer, call.prompt))
-        return len(encode_chat(tokenizer, call.messages or ()))
+            tokens = len(encode_plain(tokenizer, call.prompt))
+        else:
+            tokens = len(encode_chat(tokenizer, call.messages or ()))
+        # A grid whose scores share a first digit is read once more behind that digit.
+        return sum(tokens + len(prefix) for prefix in grid_branches(call.grid or ("0",)))
 
     return count, True
 

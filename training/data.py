@@ -99,10 +99,10 @@ def audit(rows: Sequence[Row], max_tokens: int, name: str) -> tuple[list[Row], d
     return kept, {
         "split": name,
         "rows": len(kept),
-        "left_out_too_long": len(rows) - len(kept),
+        "too_long": len(rows) - len(kept),
         "tokens": sum(lengths),
-        "tokens_mean": round(sum(lengths) / len(lengths), 2),
-        "tokens_p95": lengths[int(0.95 * (len(lengths) - 1))],
-        "tokens_max": lengths[-1],
-        "supervised_positions": len(kept),
+        "mean": round(sum(lengths) / len(lengths), 2),
+        "p95": lengths[int(0.95 * (len(lengths) - 1))],
+        "max": lengths[-1],
+        "supervised": len(kept),
     }

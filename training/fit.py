@@ -1,7 +1,6 @@
 """One training run: arguments → rows → trainer → adapter, card and scores. Everything heavy is imported here."""
 
 import io
-import json
 from contextlib import redirect_stderr
 from pathlib import Path
 from typing import Any
@@ -75,7 +74,9 @@ def fit(settings: dict[str, Any], data: DataSettings, rubric: Rubric, parts: dic
             figures=figures,
         )
         tracking.close_run(out, adapter, figures)
-        print(json.dumps({"adapter": str(adapter), **figures}, indent=2))
+        for part, found in figures.items():
+            print(f"{part}: " + ", ".join(f"{name} {'–' if x is None else f'{x:.3f}'}" for name, x in found.items()))
+        print(f"adapter: {adapter}")
     if lock is not None:
         lock.close()
     return adapter
@@ -132,7 +133,7 @@ def print_audit(counts: list[dict[str, Any]]) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    table = Table(title="Token audit: one supervised position in each row", title_justify="left")
+    table = Table(title="Token audit: rows, those left out, prompt tokens, supervised positions", title_justify="left")
     for name in counts[0]:
         table.add_column(name, justify="left" if name == "split" else "right")
     for count in counts:

@@ -61,6 +61,6 @@ def test_audit_leaves_long_rows_out_and_counts_them() -> None:
     rows = [Row(sample=i, input_ids=[1] * length, reader=0, target=2.0) for i, length in enumerate([3, 5, 200])]
     kept, count = audit(rows, 128, "train")
     assert kept == rows[:2]
-    assert (count["rows"], count["left_out_too_long"], count["tokens"], count["tokens_max"]) == (2, 1, 8, 5)
+    assert (count["rows"], count["too_long"], count["tokens"], count["max"]) == (2, 1, 8, 5)
     with pytest.raises(UserError, match="max_prompt_tokens"):
         audit(rows, 2, "train")
