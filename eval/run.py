@@ -25,13 +25,13 @@ from inference.adapters import file_digest
 from inference.config import StrictModel, load_config
 from inference.engines.base import build_engine
 from inference.errors import UserError
-from inference.judge import run_to_end
+from inference.judge import run_to_end, warn_of_failures
 from inference.judgement_file import job_key
 from inference.judges import JudgeConfig, resolved_judge
 from inference.records import Judgement
 from inference.rubric import Rubric, load_rubric
 from inference.run_dir import RunDir
-from inference.runner import BuildEngine, JudgeRun, job_keys, run_judges
+from inference.runner import BuildEngine, job_keys, run_judges
 from inference.score_file import write_scores
 
 
@@ -162,16 +162,6 @@ def _judge(config: EvalConfig, inputs: _Inputs, run: RunDir, *, quiet: bool, bui
         runs = run_to_end(
             run_judges(samples, judges, inputs.rubric, run.store, run.judgements, quiet=quiet, build=build)
         )
-        _warn_of_failures(runs)
+        warn_of_failures(runs)
     run.judgements.append(inputs.recorded[run.judgements.length - live :])
     run.judgements.settle()
-
-
-def _warn_of_failures(runs: Sequence[JudgeRun]) -> None:
-    for done in runs:
-        if done.failed:
-            print(
-                f"warning: judge {done.judge}: {done.failed} of {done.judgements} judgements failed and are unscored; "
-                "start the same command again to ask for them once more",
-                file=sys.stderr,
-            )
