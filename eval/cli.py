@@ -17,7 +17,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-data_app = typer.Typer(help="Get benchmark data.", no_args_is_help=True)
+data_app = typer.Typer(help="Get, check and simulate benchmark data.", no_args_is_help=True)
 fetch_app = typer.Typer(help="Download public data, with its checksums verified.", no_args_is_help=True)
 data_app.add_typer(fetch_app, name="fetch")
 app.add_typer(data_app, name="data")
@@ -93,6 +93,41 @@ def compare(
     else:
         tables = [comparison(title, rows) for title, rows in found.by_pair().items()]
         _print("\n\n".join("\n".join([table.title, *table.notes, as_text(table, intervals=True)]) for table in tables))
+
+
+@data_app.command()
+def check(
+    file: Annotated[
+        Path,
+        typer.Argument(help="A CGPST file of ratings, responses, evidence, scores or scenarios.", show_default=False),
+    ],
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print findings as JSON lines on stdout, and nothing else there.")
+    ] = False,
+) -> None:
+    """Find faults in a file of the CGPST benchmark. Exit code 1 where there are errors; notes are no errors."""
+    from eval.benchmarks.cgpst.check import inspect_file
+
+    checked = inspect_file(file)
+    if as_json:
+        typer.echo(checked.summary, err=True)
+        if checked.findings:
+            _print_lines(finding.model_dump_json() for finding in checked.findings)
+    else:
+        _print_lines([*map(str, checked.findings), checked.summary])
+    if checked.errors:
+        raise typer.Exit(1)
+
+
+@data_app.command()
+def synth_cgpst(
+    out: Annotated[Path, typer.Option(help="Folder for the files; those of an earlier simulation are replaced.")],
+    seed: Annotated[int, typer.Option(min=0, help="Same seed, same bytes.")] = 0,
+) -> None:
+    """Write simulated CGPST: scenarios, responses, two raters, oracle evidence, splits. No person wrote or rated it."""
+    from eval.benchmarks.simulation.files import write_simulation
+
+    _print_lines(str(path) for path in write_simulation(out, seed))
 
 
 @fetch_app.command()

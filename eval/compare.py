@@ -10,16 +10,32 @@ from dataclasses import dataclass
 from pydantic import Field
 
 from eval.agreement import agreement
-from eval.metrics import KINDS, Kind, ScoreTable, human_scores, judge_scores, rated, raters, score_tables
+from eval.metrics import (
+    KINDS,
+    Kind,
+    ScoreTable,
+    cluster,
+    headline_qwk,
+    human_scores,
+    judge_scores,
+    rated,
+    raters,
+    score_tables,
+)
+from eval.protocol import ALL, MEAN, METRICS, Frame
 from eval.resampling import paired_difference
 from eval.rows import Number
 from eval.run_files import EvaluatedRun
+from eval.significance import paired
 from inference.config import StrictModel
 from inference.errors import UserError
 from inference.records import Sample
 from inference.rubric import Dimension, Step
 
-COMPARED = ("pearson", "qwk_half_point", "rmse", "mae")
+
+def compared(dimension: Dimension) -> tuple[str, ...]:
+    """The metrics whose differences are shown."""
+    return ("pearson", headline_qwk(dimension), "rmse", "mae")
 
 
 class DifferenceRow(StrictModel):
@@ -89,21 +105,23 @@ class Comparison:
         found: dict[str, list[DifferenceRow]] = {}
         for row in self.rows:
             judges = f"{row.judge_a} ({row.run_a}) − {row.judge_b} ({row.run_b})"
-            title = f"{row.split}, {row.step} {row.dimension}, rater {row.rater}: {judges}"
-            found.setdefault(title, []).append(row)
+            what = f"{row.step} {row.dimension}, rater {row.rater}"
+            if (row.step, row.dimension, row.rater) == (ALL, MEAN, MEAN):
+                what = "mean over dimensions and raters"
+            found.setdefault(f"{row.split}, {what}: {judges}", []).append(row)
         return found
 
 
 def difference_rows(setting: Setting, a: Side, b: Side, kinds: Sequence[Kind] = KINDS) -> list[DifferenceRow]:
-    """`COMPARED` for each of `kinds`. Differences of fewer than two common samples are None."""
+    """`compared` for each of `kinds`. Differences of fewer than two common samples are None."""
     used = rated(setting.samples, setting.rater, setting.key, a.table, b.table)
     human = human_scores(used, setting.rater, setting.key)
-    clusters = [sample.scenario for sample in used]
+    clusters = [cluster(sample) for sample in used]
     rows = []
     for kind in kinds:
         scores_a, scores_b = (judge_scores(used, side.table, setting.key, kind) for side in (a, b))
         values_a, values_b = (agreement(human, scores, setting.dimension.range) for scores in (scores_a, scores_b))
-        for metric in COMPARED:
+        for metric in compared(setting.dimension):
             found = paired_difference(
                 *(human, scores_a, scores_b, clusters, metric, setting.seed),
                 score_range=setting.dimension.range,
@@ -138,6 +156,7 @@ def difference_rows(setting: Setting, a: Side, b: Side, kinds: Sequence[Kind] = 
 def compare_runs(first: EvaluatedRun, second: EvaluatedRun, judges: tuple[str, str] | None = None) -> Comparison:
     """First run minus second run: the judges of the same name, or `judges` (one of each run), on common samples.
 
+    With several reported dimensions, those of the averages over raters and dimensions (`eval.protocol`) come first.
     Ratings, clusters and seed are the first run's. Raises UserError where samples, splits, raters, dimensions or
     judges have nothing in common.
     """
@@ -145,21 +164,57 @@ def compare_runs(first: EvaluatedRun, second: EvaluatedRun, judges: tuple[str, s
     settings = _settings(first, second)
     notes = _rating_notes(first, second)
     tables = [{judge: table for (judge, _), table in score_tables(run.judgements).items()} for run in (first, second)]
-    rows = [
-        row
-        for setting in settings
-        for name_a, name_b in pairs
-        for row in difference_rows(
-            setting,
-            Side(first.settings.run, name_a, tables[0][name_a]),
-            Side(second.settings.run, name_b, tables[1][name_b]),
-        )
-    ]
+    sides = [(Side(first.settings.run, a, tables[0][a]), Side(second.settings.run, b, tables[1][b])) for a, b in pairs]
+    rows = _overall(first, second, settings, sides)
+    rows += [row for setting in settings for a, b in sides for row in difference_rows(setting, a, b)]
     if not any(row.n for row in rows):
         raise UserError(
             f"{first.path} and {second.path}: no sample was scored by both judges, so nothing can be compared"
         )
     return Comparison(rows, notes)
+
+
+def _overall(
+    first: EvaluatedRun, second: EvaluatedRun, settings: Sequence[Setting], sides: Sequence[tuple[Side, Side]]
+) -> list[DifferenceRow]:
+    """Differences of the averages over all reported dimensions, where both runs have the same several of them."""
+    reported = first.settings.rubric.reported
+    if len(reported) < 2 or not all(_same_scale(pair, second) for pair in reported):
+        return []
+    rows = []
+    for setting in {setting.split: setting for setting in settings}.values():
+        frame = Frame(setting.samples, reported, setting.seed, setting.resamples)
+        rows += [row for a, b in sides for kind in KINDS for row in overall_rows(setting, frame, a, b, kind)]
+    return rows
+
+
+def overall_rows(setting: Setting, frame: Frame, a: Side, b: Side, kind: Kind) -> list[DifferenceRow]:
+    """The metrics of `eval.protocol`, averaged over raters and dimensions; those of `setting` play no part."""
+    found = paired(frame, a.table, b.table, kind)
+    return [
+        DifferenceRow(
+            benchmark=setting.benchmark,
+            split=setting.split,
+            run_a=a.run,
+            judge_a=a.judge,
+            run_b=b.run,
+            judge_b=b.judge,
+            score=kind,
+            rater=MEAN,
+            step=ALL,
+            dimension=MEAN,
+            metric=metric,
+            a=float(found.a[number]),
+            b=float(found.b[number]),
+            difference=float(found.a[number] - found.b[number]),
+            low=float(found.low[number]),
+            high=float(found.high[number]),
+            p=float(found.p[number]),
+            n=found.n,
+            simulated=setting.simulated,
+        )
+        for number, metric in enumerate(METRICS)
+    ]
 
 
 def _pairs(first: EvaluatedRun, second: EvaluatedRun, judges: tuple[str, str] | None) -> list[tuple[str, str]]:

@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from eval.agreement import Array, agreement, pearson, spearman
-from eval.resampling import NO_INTERVAL, RESAMPLES, intervals, mean_interval
+from eval.resampling import INTERVAL_METRICS, NO_INTERVAL, RESAMPLES, intervals, mean_interval
 from eval.rows import MetricRow
 from inference.records import Judgement, Sample
 from inference.rubric import Dimension, Rubric, Step
@@ -20,6 +20,18 @@ MIN_OBJECT_ROWS = 20
 """Objects (scenarios) with fewer rows have no correlation of their own."""
 LENGTH_METRICS = {"pearson": pearson, "spearman": spearman}
 """Of the judge's score with the length of the response in characters: how far longer is taken for better."""
+SHOWN = ("pearson", "rmse", "icc2_1", "bias_pred_minus_target")
+"""Metrics in the tables of a report, beside `headline_qwk`."""
+
+
+def headline_qwk(dimension: Dimension) -> str:
+    """The QWK that reports show: of scores rounded to half points where they may be fractional, else to whole ones."""
+    return "qwk_half_point" if dimension.fractional else "qwk_integer"
+
+
+def cluster(sample: Sample) -> str:
+    """What is resampled as a whole: the scenario, by its short name where it has one."""
+    return sample.scenario_id or sample.scenario
 
 
 def score_tables(judgements: Iterable[Judgement]) -> dict[tuple[str, str], ScoreTable]:
@@ -97,10 +109,13 @@ def metric_rows(
 
     Rows without a score or without a rating are left out of the metrics and show in `n` and `coverage` (scored by the
     judge / all samples of the split). Splits hold sample ids; clusters of the intervals are the samples' scenarios.
+    With several reported dimensions only `SHOWN`, the headline QWK and the correlation with length have intervals:
+    all of them would take ten times as long.
     `off_grid_mean` is over all judgements of the split with a known mass, rated, scored or not; it has no row where
     there is none.
     """
     judgements = list(judgements)
+    several = len(rubric.reported) > 1
     tables = score_tables(judgements)
     off_grid = off_grid_masses(judgements)
     groups = [
@@ -117,7 +132,8 @@ def metric_rows(
         covered = sum(sample.id in table.get(key, {}) for sample in members)
         for kind in KINDS:
             human, verdicts = human_scores(used, rater, key), judge_scores(used, table, key, kind)
-            values = _values(human, verdicts, used, step, dimension, seed, resamples)
+            with_interval = (*SHOWN, headline_qwk(dimension)) if several else INTERVAL_METRICS
+            values = _values(human, verdicts, used, step, dimension, seed, resamples, with_interval)
             masses = [mass for sample in members for mass in off_grid.get((judge, method, key, sample.id), ())]
             if masses and kind == "value":
                 values["off_grid_mean"] = (float(np.mean(masses)), NO_INTERVAL)
@@ -146,24 +162,34 @@ def metric_rows(
 
 
 def _values(
-    human: Array, judge: Array, used: Sequence[Sample], step: Step, dimension: Dimension, seed: int, resamples: int
+    human: Array,
+    judge: Array,
+    used: Sequence[Sample],
+    step: Step,
+    dimension: Dimension,
+    seed: int,
+    resamples: int,
+    with_interval: Sequence[str],
 ) -> dict[str, tuple[float, tuple[float, float]]]:
     """Metric → value and interval; NaN = undefined or no interval."""
-    scenarios = [sample.scenario for sample in used]
-    ends = intervals(human, judge, scenarios, dimension.range, seed=seed, resamples=resamples)
-    points = agreement(human, judge, dimension.range)
-    found = {name: (value, ends.get(name, NO_INTERVAL)) for name, value in points.items()}
-    within = within_object_pearson(human, judge, scenarios)
+
+    def ends(of: Array, metrics: Sequence[str]) -> dict[str, tuple[float, float]]:
+        return intervals(of, judge, clusters, dimension.range, seed=seed, resamples=resamples, metrics=metrics)
+
+    clusters = [cluster(sample) for sample in used]
+    known = ends(human, with_interval)
+    found = {
+        name: (value, known.get(name, NO_INTERVAL)) for name, value in agreement(human, judge, dimension.range).items()
+    }
+    within = within_object_pearson(human, judge, clusters)
     mean, lowest = (float(within.mean()), float(within.min())) if len(within) else NO_INTERVAL
     found["within_object_mean_pearson"] = (mean, mean_interval(within, seed=seed, resamples=resamples))
     found["within_object_min_pearson"] = (lowest, NO_INTERVAL)
     if all(step.name in sample.responses for sample in used):
         length = np.array([len(sample.responses[step.name]) for sample in used], dtype=np.float64)
+        known = ends(length, [metric for metric in LENGTH_METRICS if metric in with_interval])
         for metric, formula in LENGTH_METRICS.items():
-            ends = intervals(
-                length, judge, scenarios, dimension.range, seed=seed, resamples=resamples, metrics=[metric]
-            )
-            found[f"length_{metric}"] = (formula(length, judge), ends[metric])
+            found[f"length_{metric}"] = (formula(length, judge), known.get(metric, NO_INTERVAL))
     return found
 
 

@@ -7,6 +7,7 @@ Writes ``metrics.jsonl``, ``report.md`` and ``report.html`` into the run directo
 
 import json
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,15 +16,28 @@ import numpy as np
 import yaml
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from eval import tables
+from eval import protocol_tables, tables
 from eval.agreement import pearson
 from eval.compare import DifferenceRow, Setting, Side, difference_rows
 from eval.cost import judge_costs
 from eval.heatmap import Heatmap, heatmap
-from eval.metrics import KINDS, ScoreTable, human_scores, judge_scores, metric_rows, rated, score_tables
+from eval.metrics import (
+    KINDS,
+    ScoreTable,
+    cluster,
+    headline_qwk,
+    human_scores,
+    judge_scores,
+    metric_rows,
+    rated,
+    score_tables,
+)
+from eval.protocol import protocol
+from eval.protocol_tables import ProtocolTables
 from eval.resampling import MIN_CLUSTERS
 from eval.rows import MetricRow, write_rows
 from eval.run_files import METRICS, STORE, EvaluatedRun, load_run
+from eval.significance import best_two, significance_rows
 from eval.tables import Group, Scores, Table
 from inference.errors import UserError
 from inference.files import write_text
@@ -36,6 +50,19 @@ HTML = "report.html"
 
 
 @dataclass(frozen=True)
+class Section:
+    """What the protocol of several dimensions says of one split."""
+
+    overall: Table
+    tests: list[str]
+    """Sentences: the best judge against the second best."""
+    notes: list[str]
+    """Sentences: what is undefined."""
+    dimensions: list[Table]
+    """One per metric of the protocol."""
+
+
+@dataclass(frozen=True)
 class Report:
     """A written report."""
 
@@ -43,14 +70,25 @@ class Report:
     settings: dict[str, Any]
     rows: list[MetricRow]
     headlines: list[Table]
+    sections: list[Section]
+    """Averages over dimensions, one section per split; empty for rubrics with a single reported dimension."""
 
     @property
     def html(self) -> Path:
         return self.run / HTML
 
     def as_text(self) -> str:
-        """The headline tables for a terminal."""
-        return "\n\n".join("\n".join([table.title, *table.notes, tables.as_text(table)]) for table in self.headlines)
+        """The headline tables for a terminal: of averages over dimensions where there are several."""
+        if self.sections:
+            return "\n\n".join(
+                "\n".join([_as_text(part.overall), *part.tests, *part.notes, "", _as_text(part.dimensions[0])])
+                for part in self.sections
+            )
+        return "\n\n".join(map(_as_text, self.headlines))
+
+
+def _as_text(table: Table) -> str:
+    return "\n".join([table.title, *table.notes, tables.as_text(table)])
 
 
 def write_report(path: Path | str) -> Report:
@@ -70,12 +108,37 @@ def write_report(path: Path | str) -> Report:
     if not rows:
         raise UserError(f"{run.path}: nobody has rated its samples, so there is nothing to compare the judges with")
     view = _View(run, rows)
-    context = view.context()
+    averaged, sections = _averages(run, view.kinds) if len(run.settings.rubric.reported) > 1 else ([], [])
+    context = {**view.context(), "sections": sections, "about": protocol_tables.about(run.settings.rubric)}
+    rows = averaged + rows
     templates = _templates()
     write_rows(run.path / METRICS, rows)
     write_text(run.path / MARKDOWN, templates.get_template("report.md.jinja").render(context))
     write_text(run.path / HTML, templates.get_template("report.html.jinja").render(context))
-    return Report(run.path, run.raw_settings, rows, context["headlines"])
+    return Report(run.path, run.raw_settings, rows, context["headlines"], sections)
+
+
+def _averages(run: EvaluatedRun, kinds: Mapping[str, str]) -> tuple[list[MetricRow], list[Section]]:
+    """Rows and sections of the averages over dimensions."""
+    settings, rubric = run.settings, run.settings.rubric
+    found = protocol(
+        settings.run,
+        run.benchmark,
+        run.samples,
+        run.judgements,
+        rubric,
+        run.splits,
+        settings.seed,
+        run.simulated,
+        settings.resamples,
+    )
+    tests = best_two(run.samples, run.judgements, rubric, run.splits, settings.seed, found.rows, settings.resamples)
+    sections = []
+    for split, notes in found.notes.items():
+        views = ProtocolTables([row for row in found.rows if row.split == split], rubric, kinds)
+        said = protocol_tables.sentences([test for test in tests if test.split == split])
+        sections.append(Section(views.overall(split), said, notes, views.dimensions(split)))
+    return found.rows + significance_rows(tests, settings.run, run.benchmark, run.simulated), sections
 
 
 def kind_of(judge: str, method: str, run: EvaluatedRun) -> str:
@@ -101,20 +164,25 @@ class _View:
 
     def context(self) -> dict[str, Any]:
         named = [(tables.title_of(group, list(self.groups)), group, scores) for group, scores in self.groups.items()]
+        # What holds for one of several dimensions is no main result.
+        leading = named[:1] if len(self.run.settings.rubric.reported) == 1 else []
         return {
             "run": self.run.settings.run,
             "benchmark": self.run.benchmark,
             "rubric": f"{self.run.settings.rubric.name}@{self.run.settings.rubric.digest}",
             "samples": tables.count(len(self.run.samples)),
-            "simulated": tables.SIMULATED if self.run.simulated else "",
-            "findings": [text for _, group, scores in named[:1] for text in self._findings(group, scores)],
+            "simulated": tables.simulated_note(self.run.benchmark) if self.run.simulated else "",
+            "findings": [text for _, group, scores in leading for text in self._findings(group, scores)],
             "method": self._method(),
-            "headlines": [tables.headline(title, scores, self.kinds) for title, _, scores in named],
+            "headlines": [
+                tables.headline(title, scores, self.kinds, headline_qwk(self._scale(group)[1]))
+                for title, group, scores in named
+            ],
             "differences": [self._differences(title, group, scores) for title, group, scores in named],
             "pictures": [
                 (title, self._pictures(group, scores))
                 for title, group, scores in named
-                if group.split == self.first_split
+                if group.split == self.first_split and self._scale(group)[1].reported
             ],
             "bias": [tables.bias(title, scores, self._length_of_ratings(group)) for title, group, scores in named],
             "costs": self._costs(),
@@ -154,7 +222,7 @@ class _View:
         return found
 
     def _method(self) -> str:
-        clusters = len({sample.scenario for sample in self.run.samples})
+        clusters = len({cluster(sample) for sample in self.run.samples})
         label = self.run.settings.rubric.scenario_label
         unit = f"whole {label}s ({clusters} of them)"
         if clusters < MIN_CLUSTERS:
@@ -162,7 +230,7 @@ class _View:
         return (
             f"In parentheses: 95 % bootstrap intervals over {unit}, "
             f"{tables.count(self.run.settings.resamples)} resamples, seed {self.run.settings.seed}. "
-            "QWK: quadratic weighted kappa of scores rounded to half points. "
+            f"QWK: quadratic weighted kappa of scores rounded to {protocol_tables.rounding(self.run.settings.rubric)}. "
             "ICC(2,1): two-way random, absolute agreement, single rater."
         )
 

@@ -151,10 +151,11 @@ def paired_difference(
     a, b = (resampled(metric, human, judge, index, weights, score_range) for judge in (judge_a, judge_b))
     differences = (a - b)[1:]
     low, high = percentile_interval(differences)
-    return Difference(float(a[0] - b[0]), low, high, _two_sided_p(differences), n=len(human), clusters=count)
+    return Difference(float(a[0] - b[0]), low, high, two_sided_p(differences), n=len(human), clusters=count)
 
 
-def _two_sided_p(differences: Array) -> float:
+def two_sided_p(differences: Array) -> float:
+    """p of "no difference" from resampled differences (R,), see `paired_difference`; NaN where none is defined."""
     defined = differences[np.isfinite(differences)]
     if not len(defined):
         return float("nan")

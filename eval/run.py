@@ -13,10 +13,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from eval.benchmarks import aut
 from eval.benchmarks.base import Benchmark
+from eval.benchmarks.cgpst import benchmark as cgpst
 from eval.recorded import RecordedConfig, read_recorded
 from eval.report import Report, write_report
 from eval.resampling import FEWEST_RESAMPLES, MOST_RESAMPLES, RESAMPLES
@@ -24,7 +25,7 @@ from eval.run_files import KIND, SAMPLES, SCORES, write_samples
 from inference.adapters import file_digest
 from inference.config import StrictModel, load_config
 from inference.engines.base import build_engine
-from inference.errors import UserError
+from inference.errors import UserError, named_list, quoted
 from inference.judge import run_to_end, warn_of_failures
 from inference.judgement_file import job_key
 from inference.judges import JudgeConfig, resolved_judge
@@ -44,7 +45,8 @@ class EvalConfig(StrictModel):
     """Run directory."""
     rubric: str
     """A rubric file."""
-    benchmark: aut.AutConfig
+    benchmark: aut.AutConfig | cgpst.CgpstConfig
+    """Which of the two says its `name`; without a name it is aut."""
     recorded: tuple[RecordedConfig, ...] = ()
     """Judges whose scores exist already."""
     judges: tuple[JudgeConfig, ...] = ()
@@ -52,6 +54,21 @@ class EvalConfig(StrictModel):
     seed: int = Field(default=0, ge=0)
     resamples: int = Field(default=RESAMPLES, ge=FEWEST_RESAMPLES, le=MOST_RESAMPLES)
     """Resamples behind each interval and p-value."""
+
+    @field_validator("benchmark", mode="before")
+    @classmethod
+    def _by_name(cls, value: Any) -> aut.AutConfig | cgpst.CgpstConfig:
+        # A discriminated union would need the name written out, and would stand in the places of all faults.
+        if isinstance(value, aut.AutConfig | cgpst.CgpstConfig):
+            return value
+        known: dict[str, type[aut.AutConfig] | type[cgpst.CgpstConfig]] = {
+            "aut": aut.AutConfig,
+            "cgpst": cgpst.CgpstConfig,
+        }
+        name = str(value.get("name", "aut")) if isinstance(value, dict) else "aut"
+        if name not in known:
+            raise ValueError(f"name: {quoted(name)} is no benchmark; those are {named_list(known)}")
+        return known[name].model_validate(value)
 
     @model_validator(mode="after")
     def _has_judges(self) -> "EvalConfig":
@@ -113,7 +130,7 @@ def evaluate(
 def _read_inputs(config: EvalConfig, limit: int | None) -> _Inputs:
     """Read and check everything before the run directory is touched."""
     rubric = load_rubric(config.rubric)
-    benchmark = _limited(aut.load(config.benchmark, rubric), limit)
+    benchmark = _limited(_load(config.benchmark, rubric), limit)
     recorded: list[Judgement] = []
     notes: list[str] = []
     for entry in config.recorded:
@@ -130,6 +147,10 @@ def _read_inputs(config: EvalConfig, limit: int | None) -> _Inputs:
     return _Inputs(rubric, benchmark, recorded, notes, _settings(config, rubric, limit))
 
 
+def _load(config: aut.AutConfig | cgpst.CgpstConfig, rubric: Rubric) -> Benchmark:
+    return cgpst.load(config, rubric) if isinstance(config, cgpst.CgpstConfig) else aut.load(config, rubric)
+
+
 def _limited(benchmark: Benchmark, limit: int | None) -> Benchmark:
     if limit is None:
         return benchmark
@@ -140,7 +161,11 @@ def _limited(benchmark: Benchmark, limit: int | None) -> Benchmark:
 
 def _settings(config: EvalConfig, rubric: Rubric, limit: int | None) -> dict[str, Any]:
     """The resolved settings: the config with the rubric itself and digests of all that it names."""
-    inputs = {"test": config.benchmark.test, "overlap": config.benchmark.overlap}
+    benchmark = config.benchmark
+    if isinstance(benchmark, cgpst.CgpstConfig):
+        inputs = benchmark.files
+    else:
+        inputs = {"test": benchmark.test, "overlap": benchmark.overlap}
     inputs |= {f"recorded.{number}": entry.file for number, entry in enumerate(config.recorded)}
     return {
         "kind": KIND,
@@ -148,7 +173,7 @@ def _settings(config: EvalConfig, rubric: Rubric, limit: int | None) -> dict[str
         "limit": limit,
         "inputs_sha256": {name: file_digest(Path(file)) for name, file in inputs.items() if file is not None},
         "judges": [resolved_judge(judge) for judge in config.judges],
-        "rubric": rubric.model_dump(mode="json"),
+        "rubric": rubric.model_dump(mode="json", exclude_defaults=True),
     }
 
 

@@ -111,7 +111,7 @@ def write_samples(path: Path, benchmark: Benchmark) -> None:
 def _record(sample: Sample, benchmark: Benchmark) -> SampleRecord:
     return SampleRecord(
         id=sample.id,
-        scenario=_cluster(sample.scenario),
+        scenario=sample.scenario_id or _cluster(sample.scenario),
         human=sample.human,
         length={step: len(text) for step, text in sample.responses.items()},
         splits=tuple(name for name, ids in benchmark.splits.items() if sample.id in ids),

@@ -1,26 +1,29 @@
 """Tidy metric rows as tables for people. A table is plain data: HTML, Markdown and the terminal show the same one."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from eval.compare import COMPARED, DifferenceRow
+from eval.compare import DifferenceRow
 from eval.cost import JudgeCost
 from eval.metrics import KINDS
+from eval.protocol import METRICS
 from eval.rows import MetricRow
 
 LABELS = {
-    "pearson": "r",
+    **METRICS,
     "qwk_half_point": "QWK",
+    "qwk_integer": "QWK",
     "rmse": "RMSE",
     "mae": "MAE",
-    "icc2_1": "ICC(2,1)",
     "value": "expected",
     "top": "top",
 }
-HEADLINE = ("pearson", "qwk_half_point", "rmse", "icc2_1")
 LOWER_IS_BETTER = frozenset({"rmse", "mae"})
 SIMULATED = "Simulated ratings: written for demonstration, not gathered from people."
+SIMULATED_BOTH = (
+    "Simulated responses and ratings: made by a program for tests and comparisons, not gathered from people."
+)
 MISSING = "–"
 
 
@@ -59,7 +62,7 @@ class Scores:
         self._rows: dict[tuple[str, str], dict[str, MetricRow]] = {}
         for row in rows:
             self._rows.setdefault((row.judge, row.score), {})[row.metric] = row
-        self.simulated = any(row.simulated for row in rows)
+        self.notes = notes_of(rows)
         self.metrics = list(dict.fromkeys(row.metric for row in rows))
         self.judges = sorted(dict.fromkeys(row.judge for row in rows), key=self._rank)
         """By r of the expected value, highest first; judges without an r last."""
@@ -102,20 +105,24 @@ def title_of(group: Group, groups: Sequence[Group]) -> str:
     return ", ".join(parts)
 
 
-def headline(title: str, scores: Scores, kinds_of_judges: Mapping[str, str]) -> Table:
-    """Judge × r, QWK, RMSE, ICC(2,1), n, coverage: expected value and top score, best per column marked."""
+def headline(title: str, scores: Scores, kinds_of_judges: Mapping[str, str], qwk: str) -> Table:
+    """Judge × r, QWK, RMSE, ICC(2,1), n, coverage: expected value and top score, best per column marked.
+
+    `qwk` is the metric shown as QWK.
+    """
     rows = []
-    best = {metric: scores.best(metric) for metric in HEADLINE}
+    shown = ("pearson", qwk, "rmse", "icc2_1")
+    best = {metric: scores.best(metric) for metric in shown}
     for judge in scores.judges:
         for kind in KINDS:
             named = (Cell(judge, number=False), Cell(kinds_of_judges[judge], number=False))
             named = named if kind == KINDS[0] else (replace(named[0], repeated=True), replace(named[1], repeated=True))
-            metrics = [_metric_cell(scores.row(judge, kind, metric), best[metric]) for metric in HEADLINE]
+            metrics = [metric_cell(scores.row(judge, kind, metric), best[metric]) for metric in shown]
             found = scores.row(judge, kind, "pearson")
             counts = (Cell(count(found.n)), Cell(percent(found.coverage))) if found else (Cell(MISSING), Cell(MISSING))
             rows.append((*named, Cell(LABELS[kind], number=False), *metrics, *counts))
-    header = ("judge", "kind", "score", *(LABELS[metric] for metric in HEADLINE), "n", "coverage")
-    return Table(title, header, tuple(rows), _notes(scores.simulated))
+    header = ("judge", "kind", "score", *(LABELS[metric] for metric in shown), "n", "coverage")
+    return Table(title, header, tuple(rows), scores.notes)
 
 
 def differences(title: str, rows: Sequence[DifferenceRow]) -> Table:
@@ -126,13 +133,12 @@ def differences(title: str, rows: Sequence[DifferenceRow]) -> Table:
     lines = []
     for judge, found in by_judge.items():
         cells = [Cell(judge, number=False)]
-        for metric in COMPARED:
-            row = found[metric]
+        for row in found.values():
             cells += [Cell(signed(row.difference), interval(row.low, row.high, signed)), Cell(p_value(row.p))]
-        lines.append((*cells, Cell(count(found[COMPARED[0]].n))))
-    header = tuple(text for metric in COMPARED for text in (f"Δ {LABELS[metric]}", "p"))
-    simulated = any(row.simulated for row in rows)
-    return Table(title, ("minus", *header, "n"), tuple(lines), _notes(simulated))
+        lines.append((*cells, Cell(count(next(iter(found.values())).n))))
+    metrics = dict.fromkeys(row.metric for row in rows)
+    header = tuple(text for metric in metrics for text in (f"Δ {LABELS[metric]}", "p"))
+    return Table(title, ("minus", *header, "n"), tuple(lines), notes_of(rows))
 
 
 def comparison(title: str, rows: Sequence[DifferenceRow]) -> Table:
@@ -148,7 +154,7 @@ def comparison(title: str, rows: Sequence[DifferenceRow]) -> Table:
         for row in rows
     )
     header = ("score", "metric", "first", "second", "difference", "p", "n")
-    return Table(title, header, lines, _notes(any(row.simulated for row in rows)))
+    return Table(title, header, lines, notes_of(rows))
 
 
 def bias(title: str, scores: Scores, length_of_ratings: float | None) -> Table:
@@ -162,9 +168,9 @@ def bias(title: str, scores: Scores, length_of_ratings: float | None) -> Table:
         rows.append(
             (
                 Cell(judge, number=False),
-                _metric_cell(mean, None, signed),
+                metric_cell(mean, None, signed),
                 Cell(number(ratio)),
-                _metric_cell(length, None, signed),
+                metric_cell(length, None, signed),
                 Cell(number(scores.value(judge, "value", "off_grid_mean"))),
             )
         )
@@ -179,7 +185,7 @@ def bias(title: str, scores: Scores, length_of_ratings: float | None) -> Table:
             )
         )
     header = ("judge", "mean judge − human", "SD judge / SD human", "r with length", "mass off the scale")
-    return Table(title, header, tuple(rows), _notes(scores.simulated))
+    return Table(title, header, tuple(rows), scores.notes)
 
 
 def costs(found: Mapping[str, JudgeCost]) -> Table:
@@ -210,10 +216,10 @@ def costs(found: Mapping[str, JudgeCost]) -> Table:
 def all_metrics(title: str, scores: Scores, kind: str) -> Table:
     """Every metric × judge for one kind of score."""
     rows = tuple(
-        (Cell(metric, number=False), *(_metric_cell(scores.row(judge, kind, metric), None) for judge in scores.judges))
+        (Cell(metric, number=False), *(metric_cell(scores.row(judge, kind, metric), None) for judge in scores.judges))
         for metric in scores.metrics
     )
-    return Table(f"{title}, {LABELS[kind]} scores", ("metric", *scores.judges), rows, _notes(scores.simulated))
+    return Table(f"{title}, {LABELS[kind]} scores", ("metric", *scores.judges), rows, scores.notes)
 
 
 def as_text(table: Table, *, intervals: bool = False) -> str:
@@ -269,11 +275,17 @@ def percent(share: float) -> str:
     return f"{math.floor(share * 1000) / 10:.1f} %"
 
 
-def _metric_cell(row: MetricRow | None, best: float | None, shown: Callable[[float | None], str] = number) -> Cell:
+def metric_cell(row: MetricRow | None, best: float | None, shown: Callable[[float | None], str] = number) -> Cell:
     if row is None or row.value is None:
         return Cell(MISSING)
     return Cell(shown(row.value), interval(row.low, row.high, shown), best=row.value == best)
 
 
-def _notes(simulated: bool) -> tuple[str, ...]:
-    return (SIMULATED,) if simulated else ()
+def simulated_note(benchmark: str) -> str:
+    """What stands at every table of simulated data."""
+    return SIMULATED if benchmark == "aut" else SIMULATED_BOTH
+
+
+def notes_of(rows: Iterable[MetricRow | DifferenceRow]) -> tuple[str, ...]:
+    """Notes of a table of these rows: that they are simulated, where they are."""
+    return tuple(dict.fromkeys(simulated_note(row.benchmark) for row in rows if row.simulated))

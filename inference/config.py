@@ -125,8 +125,11 @@ def _sound(text: Any) -> Any:
     return text
 
 
-def validate(content: dict[str, Any], model: type[M], where: str) -> M:
-    """`content` as an instance of `model`; every fault with its place in one UserError."""
+def validate(content: dict[str, Any], model: type[M], where: str, source: str = "") -> M:
+    """`content` as an instance of `model`; every fault with its place in one UserError.
+
+    With the YAML text of `content` as `source`, places have line numbers.
+    """
     try:
         return model.model_validate(content)
     except ValidationError as error:
@@ -137,7 +140,8 @@ def validate(content: dict[str, Any], model: type[M], where: str) -> M:
             for item in items
             if item["type"] != "too_short" or not any(_holds(item["loc"], i["loc"]) for i in items)
         ]
-        faults = "; ".join(_fault(item) for item in causes)
+        document = yaml.compose(source, yaml.SafeLoader) if source else None
+        faults = "; ".join(_fault(item, document) for item in causes)
         raise UserError(f"{where}: {faults}") from None
 
 
@@ -145,14 +149,36 @@ def _holds(outer: tuple[int | str, ...], inner: tuple[int | str, ...]) -> bool:
     return len(outer) < len(inner) and inner[: len(outer)] == outer
 
 
-def _fault(item: Any) -> str:
+def _fault(item: Any, document: yaml.Node | None) -> str:
     place = ".".join(named(str(part)) for part in item["loc"]) or "top level"
+    if document is not None:
+        place = f"line {_line(document, item['loc'])}: {place}"
     message = str(item["msg"]).removeprefix("Value error, ")
     if item["type"] == "extra_forbidden":
         message = "unknown key, remove it or correct its spelling"
     return f"{place}: {message}"
 
 
+def _line(node: yaml.Node, place: tuple[int | str, ...]) -> int:
+    """Line in which `place` stands, or the innermost of its parts that is in the document."""
+    line = node.start_mark.line + 1
+    for part in place:
+        if isinstance(node, yaml.SequenceNode) and isinstance(part, int) and part < len(node.value):
+            node = node.value[part]
+            line = node.start_mark.line + 1
+        elif isinstance(node, yaml.MappingNode):
+            found = next(((key, value) for key, value in node.value if key.value == str(part)), None)
+            if found is None:
+                break
+            line, node = found[0].start_mark.line + 1, found[1]
+    return line
+
+
+def validate_file(path: Path | str, content: dict[str, Any], model: type[M]) -> M:
+    """`content`, read from the YAML file `path`, as an instance of `model`; faults with file and line."""
+    return validate(content, model, str(path), Path(path).read_text(encoding="utf-8"))
+
+
 def load_config(path: Path | str, model: type[M]) -> M:
-    """Read and validate a YAML config. Raises UserError that names the file and each faulty key."""
-    return validate(read_yaml(path), model, str(path))
+    """Read and validate a YAML config. Raises UserError that names the file and each faulty key with its line."""
+    return validate_file(path, read_yaml(path), model)

@@ -128,7 +128,7 @@ def run_to_end(work: Coroutine[Any, Any, T]) -> T:
 
 def _resolved(config: JudgingConfig, rubric: Rubric) -> dict[str, Any]:
     return {
-        "rubric": rubric.model_dump(mode="json"),
+        "rubric": rubric.model_dump(mode="json", exclude_defaults=True),
         "input": config.input,
         "input_sha256": file_digest(Path(config.input)),
         "columns": config.columns.model_dump(mode="json"),

@@ -33,7 +33,7 @@ def has_failed(judgement: Judgement) -> bool:
 
 def to_line(judgement: Judgement) -> bytes:
     # Half a surrogate pair in a reason becomes its JSON escape.
-    text = json.dumps(judgement.model_dump(mode="python"), ensure_ascii=False)
+    text = json.dumps(judgement.model_dump(mode="python", exclude_defaults=True), ensure_ascii=False)
     return text.encode("utf-8", "backslashreplace") + b"\n"
 
 

@@ -17,10 +17,14 @@ class Sample(StrictModel):
     id: str
     scenario: str
     """What was responded to: an object, a scenario, a plot. Also the cluster of the resampling in `eval`."""
+    scenario_id: str = ""
+    """Short name of a scenario that is a text."""
     responses: dict[str, str]
     """Raw response text by step name. Untrusted."""
     human: dict[str, dict[str, float]] = {}
     """Human scores: rater → "step.dimension" → score. Empty where nobody has rated the sample."""
+    human_items: dict[str, tuple["Score", ...]] = {}
+    """Rater → ratings of single items, where the rubric has items and they are known."""
 
 
 class Message(StrictModel):
@@ -91,20 +95,36 @@ class Score(StrictModel):
 
     step: str
     dimension: str
+    item: int | None = Field(default=None, ge=1)
+    """Number of the item that is scored; None where the whole step is."""
     value: Finite | None = None
-    """Expected value over the grid, renormalised; equals `top` without log-probabilities. None = unscored."""
+    """Expected value over the grid, renormalised; equals `top` without log-probabilities. None = unscored or a choice."""
     top: Finite | None = None
     """Most likely score."""
+    choice: str | None = None
+    """Most likely choice, for dimensions with choices in place of a range."""
     distribution: dict[str, Finite] | None = None
-    """Score string → probability, renormalised over the grid."""
+    """Score string or choice → probability, renormalised over the grid."""
     off_grid: Finite | None = Field(default=None, ge=0.0, le=1.0)
     """Probability mass that lay outside the grid (or outside an API's top-k) before renormalisation."""
     unscored: str | None = None
-    """Why there is no score. Set exactly where `value` is None."""
+    """Why there is no score. Set exactly where `value` and `choice` are None."""
 
     @property
     def key(self) -> str:
         return f"{self.step}.{self.dimension}"
+
+
+class StepEvidence(StrictModel):
+    """What an analysis found in the response to one step. All that a judge of evidence gets to see of it."""
+
+    step: str
+    texts: dict[str, str] = {}
+    """Dimension → evidence, for steps without items."""
+    items: tuple[dict[str, str], ...] = ()
+    """For each item, dimension → evidence."""
+    memory: str = ""
+    """Summary of the step for the analysis of later steps; never shown to a judge."""
 
 
 class Judgement(StrictModel):
@@ -117,5 +137,11 @@ class Judgement(StrictModel):
     """Name and digest of the rubric, ``aut@0123456789ab``."""
     repeat: int = 0
     scores: tuple[Score, ...]
+    """One per dimension of ``rubric.scored``, derived ones included, in its order."""
+    items: tuple[Score, ...] = ()
+    """What the judge answered about single items; sums of it are in `scores`."""
     calls: tuple[str, ...] = ()
     """Store keys of the calls behind the scores; empty for recorded judges."""
+
+
+Sample.model_rebuild()

@@ -1,26 +1,102 @@
-"""A rubric as validated data: steps, dimensions, ranges and levels, read from ``configs/rubrics/*.yaml``."""
+"""A rubric as validated data: steps, items, dimensions, ranges and levels, read from ``configs/rubrics/*.yaml``.
+
+A dimension is asked of the judge, per step or per item of a step, or derived from others by code (`inference.aggregation`).
+"""
 
 import hashlib
+import re
+from collections.abc import Iterable
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from pydantic import Field, field_validator, model_validator
 
-from inference.config import StrictModel, load_config
+from inference.config import StrictModel, read_yaml, validate_file
+from inference.errors import UserError, named_list, quoted
+
+NAME = r"^[a-z][a-z0-9_]*$"
+FOLDER = Path("configs/rubrics")
 
 
 class Dimension(StrictModel):
-    """One scored quality of a step."""
+    """One scored quality of a step or of its items."""
 
-    name: str = Field(pattern=r"^[a-z][a-z0-9_]*$")
+    name: str = Field(pattern=NAME)
+    label: str = ""
+    """Name for people and in the benchmark's own files. Default: the name."""
+    key: str = Field(default="", pattern=r"^[a-z0-9_]*$")
+    """Short name in the JSON that judges write. Default: the name."""
     description: str
-    range: tuple[int, int]
-    """Lowest and highest score, both included."""
+    range: tuple[int, int] = (0, 0)
+    """Lowest and highest score, both included; of one item where `per_item`. Of derived dimensions it is computed."""
     fractional: bool = False
     """True where human targets and scores may lie between the whole numbers of the range."""
-    levels: dict[int, str] = {}
-    """What a score means, for some or all whole numbers of the range."""
+    levels: dict[str, str] = {}
+    """What a score or a band of scores means (``3`` or ``1-3``), for some or all whole numbers of the range."""
+    per_item: bool = False
+    """Asked for each item of the step; the step's score is the sum over its items."""
+    choices: tuple[str, ...] = ()
+    """Names to choose from in place of a range, for dimensions `per_item` that others are derived from."""
+    sum_of: tuple[str, ...] = ()
+    """Derived: sum of these dimensions of the step, or ``step.dimension``."""
+    distinct: str = ""
+    """Derived: number of different choices of this dimension among the step's items that count."""
+    reported: bool = True
+    """Whether it counts in averages over dimensions: a part of another reported dimension or an overall sum doesn't."""
+
+    @property
+    def derived(self) -> bool:
+        """Whether code computes it."""
+        return bool(self.sum_of or self.distinct)
+
+    @property
+    def title(self) -> str:
+        return self.label or self.name
+
+    @property
+    def short(self) -> str:
+        return self.key or self.name
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> "Dimension":
+        kinds = {
+            "range": "range" in self.model_fields_set,
+            "choices": bool(self.choices),
+            "sum_of": bool(self.sum_of),
+            "distinct": bool(self.distinct),
+        }
+        given = [kind for kind, there in kinds.items() if there]
+        if len(given) != 1:
+            raise ValueError(
+                f"{self.name}: needs exactly one of range, choices, sum_of and distinct, has {', '.join(given) or 'none'}"
+            )
+        if self.choices and not self.per_item:
+            raise ValueError(f"{self.name}: choices are for dimensions with `per_item: true`")
+        if self.derived and (self.per_item or self.levels):
+            raise ValueError(f"{self.name}: is derived, so it has neither levels nor `per_item`")
+        repeated = sorted({choice for choice in self.choices if self.choices.count(choice) > 1})
+        if repeated or len(self.choices) == 1:
+            raise ValueError(f"{self.name}: needs two different choices or more, repeated: {repeated}")
+        return self
+
+    @field_validator("levels", mode="before")
+    @classmethod
+    def _keys_as_text(cls, value: Any) -> Any:
+        return {str(key): meaning for key, meaning in value.items()} if isinstance(value, dict) else value
+
+    @model_validator(mode="after")
+    def _levels_in_range(self) -> "Dimension":
+        odd = [level for level in self.levels if not re.fullmatch(r"\d{1,2}(-\d{1,2})?", level)]
+        if odd:
+            raise ValueError(f"{self.name}: levels {odd} are neither a whole number nor a band like 1-3")
+        described = [score for level in self.levels for score in band(level)]
+        outside = [score for score in described if not self.range[0] <= score <= self.range[1]]
+        if outside and "range" in self.model_fields_set:
+            raise ValueError(f"{self.name}: levels {outside} lie outside the range {list(self.range)}")
+        if len(set(described)) < len(described) or not all(band(level) for level in self.levels):
+            raise ValueError(f"{self.name}: levels overlap, or a band is written high-low, in {list(self.levels)}")
+        return self
 
     @field_validator("range")
     @classmethod
@@ -31,13 +107,6 @@ class Dimension(StrictModel):
         if low < 0 or high > 99:
             raise ValueError(f"the range [{low}, {high}] leaves 0..99, where a score is one or two digits")
         return value
-
-    @model_validator(mode="after")
-    def _levels_in_range(self) -> "Dimension":
-        outside = [level for level in self.levels if not self.range[0] <= level <= self.range[1]]
-        if outside:
-            raise ValueError(f"{self.name}: levels {outside} lie outside the range {list(self.range)}")
-        return self
 
     @property
     def grid(self) -> tuple[str, ...]:
@@ -50,26 +119,82 @@ class Dimension(StrictModel):
         return low <= value <= high and (self.fractional or float(value).is_integer())
 
 
+def band(level: str) -> range:
+    """The scores that a key of `levels` is about."""
+    low, _, high = level.partition("-")
+    return range(int(low), int(high or low) + 1)
+
+
+class Items(StrictModel):
+    """The parts of which the response to a step consists."""
+
+    kind: str
+    """What one is called: a challenge, a solution."""
+    count: int = Field(ge=1, le=50)
+    """How many are judged; further ones are left out, missing ones count as blank."""
+    valid: str = ""
+    """The dimension, with range [0, 1], that says whether an item counts at all. Empty: every item does."""
+    invalid: dict[str, str] = {}
+    """Reasons for which an item does not count, by name."""
+
+
 class Step(StrictModel):
     """One part of the response, with the dimensions it is judged on."""
 
-    name: str = Field(pattern=r"^[a-z][a-z0-9_]*$")
-    task: str
-    """What the respondent was asked to do in this step."""
+    name: str = Field(pattern=NAME)
+    label: str = ""
+    """Name for people and in the benchmark's own files. Default: the name."""
+    title: str = ""
+    task: str = ""
+    """What the respondent was asked to do in this step. Needed where the judge is asked about it."""
+    items: Items | None = None
     dimensions: tuple[Dimension, ...] = Field(min_length=1)
+
+    @property
+    def asked(self) -> tuple[Dimension, ...]:
+        """What judges answer."""
+        return tuple(dimension for dimension in self.dimensions if not dimension.derived)
+
+    def dimension(self, name: str) -> Dimension:
+        """Raises KeyError for an unknown name."""
+        return {dimension.name: dimension for dimension in self.dimensions}[name]
 
     @model_validator(mode="after")
     def _unique(self) -> "Step":
-        names = [dimension.name for dimension in self.dimensions]
-        if len(set(names)) < len(names):
-            raise ValueError(f"step {self.name}: two dimensions have the same name in {names}")
+        for what, names in (
+            ("name", [dimension.name for dimension in self.dimensions]),
+            ("key", [dimension.short for dimension in self.asked]),
+        ):
+            if len(set(names)) < len(names):
+                raise ValueError(f"step {self.name}: two dimensions have the same {what} in {names}")
+        if self.asked and not self.task:
+            raise ValueError(f"step {self.name}: needs a task, what the respondent was asked to do")
+        return self
+
+    @model_validator(mode="after")
+    def _items_fit(self) -> "Step":
+        per_item = [dimension for dimension in self.dimensions if dimension.per_item]
+        if self.items is None:
+            if per_item:
+                raise ValueError(f"step {self.name}: {per_item[0].name} is per item, but the step has no `items`")
+        elif len(per_item) < len(self.asked) or not per_item:
+            raise ValueError(f"step {self.name}: has `items`, so what is asked has to be `per_item: true`")
+        elif self.items.valid and not any(d.name == self.items.valid and d.range == (0, 1) for d in per_item):
+            raise ValueError(
+                f"step {self.name}: items.valid has to name a dimension per item with range [0, 1], not {self.items.valid!r}"
+            )
+        for dimension in self.dimensions:
+            if dimension.distinct and not any(d.name == dimension.distinct and d.choices for d in per_item):
+                raise ValueError(
+                    f"step {self.name}: {dimension.name} counts {dimension.distinct!r}, which is no dimension with choices"
+                )
         return self
 
 
 class Rubric(StrictModel):
     """Everything a judge is told about what to score, and everything a parser needs to read the scores."""
 
-    name: str = Field(pattern=r"^[a-z][a-z0-9_]*$")
+    name: str = Field(pattern=NAME)
     description: str
     """What is judged and from which point of view; the opening of every judge's instructions."""
     scenario_label: str = "scenario"
@@ -81,34 +206,173 @@ class Rubric(StrictModel):
         names = [step.name for step in self.steps]
         if len(set(names)) < len(names):
             raise ValueError(f"two steps have the same name in {names}")
+        if not self.asked:
+            raise ValueError("every dimension is derived, so a judge has nothing to answer")
+        return self
+
+    @model_validator(mode="after")
+    def _sums_known(self) -> "Rubric":
+        known: set[str] = set()
+        choices = {f"{s.name}.{d.name}" for s in self.steps for d in s.dimensions if d.choices}
+        for step in self.steps:
+            # Sums may use what stands before them, sums included, so that there are no circles.
+            for dimension in sorted(step.dimensions, key=lambda d: bool(d.sum_of)):
+                unknown = [part for part in terms(step, dimension) if part not in known - choices]
+                if unknown:
+                    raise ValueError(
+                        f"step {step.name}: {dimension.name} sums {named_list(unknown)}: not a scored dimension before it"
+                    )
+                known.add(f"{step.name}.{dimension.name}")
         return self
 
     @cached_property
+    def answered(self) -> tuple[Step, ...]:
+        """The steps that have a response, all but those that only sum up others."""
+        return tuple(step for step in self.steps if step.asked)
+
+    @cached_property
+    def asked(self) -> tuple[tuple[Step, Dimension], ...]:
+        """All (step, dimension) pairs that a judge answers, once or per item, in order."""
+        return tuple((step, dimension) for step in self.steps for dimension in step.asked)
+
+    @cached_property
     def scored(self) -> tuple[tuple[Step, Dimension], ...]:
-        """All (step, dimension) pairs in order."""
-        return tuple((step, dimension) for step in self.steps for dimension in step.dimensions)
+        """All (step, dimension) pairs that have a score, in order; the dimension with the range of the whole step."""
+        ranges: dict[str, tuple[int, int]] = {}
+        found: dict[str, tuple[Step, Dimension]] = {}
+        for step in self.steps:
+            for dimension in sorted(step.dimensions, key=lambda d: bool(d.sum_of)):
+                if dimension.choices:
+                    continue
+                key = f"{step.name}.{dimension.name}"
+                ranges[key] = _step_range(step, dimension, ranges)
+                whole = dimension.model_copy(
+                    update={"range": ranges[key], "levels": {} if dimension.per_item else dimension.levels}
+                )
+                found[key] = (step, whole)
+        keys = [f"{step.name}.{d.name}" for step in self.steps for d in step.dimensions if not d.choices]
+        return tuple(found[key] for key in keys)
+
+    @cached_property
+    def reported(self) -> tuple[tuple[Step, Dimension], ...]:
+        """The pairs of `scored` that averages over dimensions are taken of."""
+        return tuple((step, dimension) for step, dimension in self.scored if dimension.reported)
+
+    @cached_property
+    def predicted(self) -> tuple[tuple[Step, Dimension], ...]:
+        """The pairs of `scored` that a learned judge of whole steps predicts: all but sums."""
+        return tuple((step, dimension) for step, dimension in self.scored if not dimension.sum_of)
+
+    @cached_property
+    def has_items(self) -> bool:
+        return any(step.items for step in self.steps)
+
+    @property
+    def single(self) -> bool:
+        """Whether a judge's answer is one number."""
+        return len(self.asked) == 1 and not self.has_items
 
     @cached_property
     def digest(self) -> str:
         """First 12 hex digits of the SHA-256 of the rubric's canonical JSON."""
-        return hashlib.sha256(self.model_dump_json().encode()).hexdigest()[:12]
+        return hashlib.sha256(self.model_dump_json(exclude_defaults=True).encode()).hexdigest()[:12]
 
     def json_schema(self) -> dict[str, Any]:
-        """JSON schema of a judge's whole answer: ``{step: {dimension: number}}``, every key required, none added."""
-        return _closed_object(
-            {step.name: _closed_object({d.name: _number(d) for d in step.dimensions}) for step in self.steps}
-        )
+        """JSON schema of a judge's whole answer, every key required, none added.
+
+        ``{step: {key: number}}``; where a step has items ``{step: [{key: number or choice}, …]}``, one entry per item.
+        """
+        return closed_object({step.name: step_schema(step) for step in self.answered})
 
 
-def _closed_object(properties: dict[str, Any]) -> dict[str, Any]:
+def terms(step: Step, dimension: Dimension) -> tuple[str, ...]:
+    """What `sum_of` names, as ``step.dimension``."""
+    return tuple(part if "." in part else f"{step.name}.{part}" for part in dimension.sum_of)
+
+
+def _step_range(step: Step, dimension: Dimension, ranges: dict[str, tuple[int, int]]) -> tuple[int, int]:
+    if dimension.sum_of:
+        parts = [ranges[part] for part in terms(step, dimension)]
+        return sum(low for low, _ in parts), sum(high for _, high in parts)
+    if step.items is None:
+        return dimension.range
+    # Blank items count nothing, whatever the lowest score of an item is.
+    return 0, step.items.count * (1 if dimension.distinct else dimension.range[1])
+
+
+def step_schema(step: Step) -> dict[str, Any]:
+    """The part of `Rubric.json_schema` for one step."""
+    answer = closed_object({dimension.short: _answer(dimension) for dimension in step.asked})
+    if step.items is None:
+        return answer
+    return {"type": "array", "items": answer, "minItems": step.items.count, "maxItems": step.items.count}
+
+
+def closed_object(properties: dict[str, Any]) -> dict[str, Any]:
     return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
 
 
-def _number(dimension: Dimension) -> dict[str, Any]:
+def _answer(dimension: Dimension) -> dict[str, Any]:
+    if dimension.choices:
+        return {"type": "string", "enum": list(dimension.choices)}
     # Engines enforce an enumeration of whole scores more reliably than numeric bounds.
     return {"type": "integer", "enum": [int(score) for score in dimension.grid]}
 
 
 def load_rubric(path: Path | str) -> Rubric:
-    """The rubric in a YAML file. Raises UserError naming the file and each fault."""
-    return load_config(path, Rubric)
+    """The rubric in a YAML file, or of that name in ``configs/rubrics``; ``FILE#variant,variant`` applies variants.
+
+    A file's ``variants`` hold, by name, replacements of settings of single dimensions (``step.dimension``).
+    Raises UserError naming the file, the line and each fault.
+    """
+    name, _, chosen = str(path).partition("#")
+    file = _file(name)
+    content = read_yaml(file)
+    variants = content.pop("variants", {})
+    _check_variants(file, variants)
+    wanted = [variant for variant in chosen.split(",") if variant]
+    unknown = [variant for variant in wanted if variant not in variants]
+    if unknown:
+        raise UserError(f"{file}: has no variant {named_list(unknown)}; it has {named_list(variants) or 'none'}")
+    for variant in wanted:
+        _apply(file, content, variant, variants[variant])
+    return validate_file(file, content, Rubric)
+
+
+def variants_of(path: Path | str) -> tuple[str, ...]:
+    """The variants that a rubric file offers."""
+    variants = read_yaml(_file(str(path).partition("#")[0])).get("variants", {})
+    return tuple(variants) if isinstance(variants, dict) else ()
+
+
+def _file(name: str) -> Path:
+    if re.fullmatch(NAME, name) and not Path(name).exists():
+        for folder in (FOLDER, Path(__file__).parents[1] / FOLDER):
+            if (folder / f"{name}.yaml").is_file():
+                return folder / f"{name}.yaml"
+    return Path(name)
+
+
+def _check_variants(file: Path, variants: Any) -> None:
+    sound = isinstance(variants, dict) and all(
+        isinstance(changes, dict) and all(isinstance(change, dict) for change in changes.values())
+        for changes in variants.values()
+    )
+    if not sound:
+        raise UserError(f"{file}: variants: write `variants: {{NAME: {{step.dimension: {{range: [0, 2]}}}}}}`")
+
+
+def _apply(file: Path, content: dict[str, Any], variant: str, changes: dict[str, dict[str, Any]]) -> None:
+    """Replace settings of the named dimensions in `content`."""
+    dimensions = {f"{step}.{dimension.get('name')}": dimension for step, dimension in _dimensions(content)}
+    for key, change in changes.items():
+        if key not in dimensions:
+            raise UserError(f"{file}: variants.{variant}: the rubric has no {quoted(str(key))}")
+        dimensions[key].update(change)
+
+
+def _dimensions(content: dict[str, Any]) -> Iterable[tuple[Any, dict[str, Any]]]:
+    steps = content.get("steps")
+    for step in steps if isinstance(steps, list) else []:
+        found = step.get("dimensions") if isinstance(step, dict) else None
+        yield from ((step.get("name"), entry) for entry in found or [] if isinstance(entry, dict))

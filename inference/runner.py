@@ -10,6 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
+from inference.aggregation import aggregate
 from inference.asking import Asker, shown_error
 from inference.config import StrictModel
 from inference.engines.base import Engine, EngineConfig, EngineError, build_engine
@@ -180,7 +181,8 @@ class _JudgeWork:
 
         try:
             method = METHODS[self._judge.method]
-            scores = await method(self._rubric, sample, ask, self._judge.sampling(repeat))
+            answers = await method(self._rubric, sample, ask, self._judge.sampling(repeat))
+            return self._judgement(sample, repeat, aggregate(self._rubric, answers), keys, answers)
         except UserError:
             raise
         except EngineError as error:
@@ -190,7 +192,14 @@ class _JudgeWork:
             scores = self._unscored(f"method: {type(error).__name__}: {shown_error(error, self._judge.api_key_env)}")
         return self._judgement(sample, repeat, scores, keys)
 
-    def _judgement(self, sample: Sample, repeat: int, scores: tuple[Score, ...], keys: Sequence[str]) -> Judgement:
+    def _judgement(
+        self,
+        sample: Sample,
+        repeat: int,
+        scores: tuple[Score, ...],
+        keys: Sequence[str],
+        answers: Sequence[Score] = (),
+    ) -> Judgement:
         return Judgement(
             sample_id=sample.id,
             judge=self._judge.id,
@@ -198,6 +207,7 @@ class _JudgeWork:
             rubric=f"{self._rubric.name}@{self._rubric.digest}",
             repeat=repeat,
             scores=scores,
+            items=tuple(answer for answer in answers if answer.item is not None),
             calls=tuple(keys),
         )
 

@@ -75,9 +75,9 @@ def _rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _response_columns(rubric: Rubric, columns: Columns) -> dict[str, str]:
-    if len(rubric.steps) == 1:
-        return {rubric.steps[0].name: columns.response}
-    return {step.name: step.name for step in rubric.steps}
+    if len(rubric.answered) == 1:
+        return {rubric.answered[0].name: columns.response}
+    return {step.name: step.name for step in rubric.answered}
 
 
 def _score_columns(rubric: Rubric, columns: Columns, row: dict[str, Any], *, rated: bool) -> dict[str, str]:

@@ -2,33 +2,40 @@
 
 import csv
 import io
+import math
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from statistics import fmean
 
+from inference.aggregation import aggregate
 from inference.errors import UserError
 from inference.files import write_text
 from inference.records import Judgement, Sample, Score
 from inference.rubric import Rubric
 
+UNSCORED_ENDING = "_unscored"
+_Pair = tuple[float, float] | None
+"""(value, top), repeats averaged; None without a score."""
+
 
 def write_scores(path: Path | str, samples: Sequence[Sample], rubric: Rubric, judgements: Iterable[Judgement]) -> None:
     """Write one row per sample: ``id``, then per judge ``<judge>_value``, ``<judge>_top`` and ``<judge>_unscored``.
 
-    With several dimensions the columns are ``<judge>_<step>.<dimension>_value`` and so on. Six decimals; repeats are
-    averaged. Without a score the cells are empty and ``…_unscored`` holds the reason.
+    Six decimals; repeats are averaged. Without a score the cells are empty and ``…_unscored`` holds the reason.
+    With several dimensions the columns are ``<judge>_<step>.<dimension>_value`` and so on, numbers are as short as eight
+    decimals allow, and two things are left out: ``…_unscored`` where every sample is scored, and sums that are no more
+    than the sums of other columns, which readers compute.
     Raises UserError where two methods share the name of a judge, or the file cannot be written.
     """
     path = Path(path)
     found = _by_judge(judgements, path)
+    columns = {"id": [sample.id for sample in samples]}
+    for judge, scores in found.items():
+        columns |= _single(judge, scores, samples, rubric) if rubric.single else _several(judge, scores, samples, rubric)
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    endings = ("value", "top", "unscored")
-    names = [_prefix(judge, key, rubric) for judge in found for key in _keys(rubric)]
-    writer.writerow(["id", *(f"{name}_{ending}" for name in names for ending in endings)])
-    for sample in samples:
-        cells = [cell for scores in found.values() for key in _keys(rubric) for cell in _cells(scores, sample.id, key)]
-        writer.writerow([sample.id, *cells])
+    writer.writerow(columns)
+    writer.writerows(zip(*columns.values(), strict=True))
     write_text(path, text.getvalue())
 
 
@@ -47,17 +54,70 @@ def _by_judge(judgements: Iterable[Judgement], path: Path) -> dict[str, _Scores]
     return found
 
 
-def _keys(rubric: Rubric) -> list[str]:
-    return [f"{step.name}.{dimension.name}" for step, dimension in rubric.scored]
+def _single(judge: str, scores: _Scores, samples: Sequence[Sample], rubric: Rubric) -> dict[str, list[str]]:
+    step, dimension = rubric.asked[0]
+    key = f"{step.name}.{dimension.name}"
+    pairs = [_pair(scores, sample.id, key) for sample in samples]
+    return {
+        f"{judge}_value": [f"{pair[0]:.6f}" if pair else "" for pair in pairs],
+        f"{judge}_top": [f"{pair[1]:.6f}" if pair else "" for pair in pairs],
+        f"{judge}{UNSCORED_ENDING}": _reasons(scores, samples, key, pairs),
+    }
 
 
-def _prefix(judge: str, key: str, rubric: Rubric) -> str:
-    return judge if len(rubric.scored) == 1 else f"{judge}_{key}"
+def _several(judge: str, scores: _Scores, samples: Sequence[Sample], rubric: Rubric) -> dict[str, list[str]]:
+    keys = [f"{step.name}.{dimension.name}" for step, dimension in rubric.scored]
+    pairs = {key: [_pair(scores, sample.id, key) for sample in samples] for key in keys}
+    columns: dict[str, list[str]] = {}
+    for key in keys:
+        if key in _mere_sums(rubric, pairs):
+            continue
+        columns[f"{judge}_{key}_value"] = ["" if pair is None else _short(pair[0]) for pair in pairs[key]]
+        columns[f"{judge}_{key}_top"] = ["" if pair is None else _short(pair[1]) for pair in pairs[key]]
+        reasons = _reasons(scores, samples, key, pairs[key])
+        if any(reasons):
+            columns[f"{judge}_{key}{UNSCORED_ENDING}"] = reasons
+    return columns
 
 
-def _cells(scores: _Scores, sample: str, key: str) -> tuple[str, str, str]:
-    repeats = scores.get((sample, key), [])
-    pairs = [(s.value, s.value if s.top is None else s.top) for s in repeats if s.value is not None]
-    if not pairs:
-        return "", "", (repeats[0].unscored or "" if repeats else "not judged")
-    return f"{fmean(value for value, _ in pairs):.6f}", f"{fmean(top for _, top in pairs):.6f}", ""
+def _pair(scores: _Scores, sample: str, key: str) -> _Pair:
+    pairs = [(s.value, s.value if s.top is None else s.top) for s in scores.get((sample, key), []) if s.value is not None]
+    return (fmean(value for value, _ in pairs), fmean(top for _, top in pairs)) if pairs else None
+
+
+def _reasons(scores: _Scores, samples: Sequence[Sample], key: str, pairs: Sequence[_Pair]) -> list[str]:
+    reasons = []
+    for sample, pair in zip(samples, pairs, strict=True):
+        repeats = scores.get((sample.id, key), [])
+        reasons.append("" if pair else (repeats[0].unscored or "") if repeats else "not judged")
+    return reasons
+
+
+def _mere_sums(rubric: Rubric, pairs: dict[str, list[_Pair]]) -> set[str]:
+    """The sums that for every sample are what their parts add up to, or missing where a part is."""
+    sums = {f"{step.name}.{dimension.name}" for step, dimension in rubric.scored if dimension.sum_of}
+    mere = set(sums)
+    for number in range(len(next(iter(pairs.values())))):
+        parts = [_score(key, of[number]) for key, of in pairs.items() if key not in sums]
+        for added in aggregate(rubric, parts):
+            given = pairs[added.key][number]
+            if added.key in mere and not _same(given, added):
+                mere.discard(added.key)
+    return mere
+
+
+def _score(key: str, pair: _Pair) -> Score:
+    step, dimension = key.split(".")
+    if pair is None:
+        return Score(step=step, dimension=dimension, unscored="missing")
+    return Score(step=step, dimension=dimension, value=pair[0], top=pair[1])
+
+
+def _same(given: _Pair, added: Score) -> bool:
+    if given is None or added.value is None or added.top is None:
+        return given is None and added.value is None
+    return math.isclose(given[0], added.value, abs_tol=1e-8) and math.isclose(given[1], added.top, abs_tol=1e-8)
+
+
+def _short(value: float) -> str:
+    return f"{value:.8f}".rstrip("0").rstrip(".")

@@ -13,6 +13,8 @@ from typing import Any
 from inference.records import Completion, Score
 from inference.rubric import Dimension, Rubric, Step
 
+_Path = tuple[str | int, ...]
+
 
 def grid_branches(grid: Sequence[str]) -> dict[str, tuple[str, ...]]:
     """Prefix → characters that may follow it, for every place at which the grid has to be read.
@@ -47,7 +49,9 @@ def grid_logprobs(grid: Sequence[str], read: Mapping[str, Mapping[str, float]]) 
     return result
 
 
-def score_from_logprobs(step: str, dimension: Dimension, logprobs: Mapping[str, float]) -> Score:
+def score_from_logprobs(
+    step: str, dimension: Dimension, logprobs: Mapping[str, float], item: int | None = None
+) -> Score:
     """Expected value and mode over the grid, renormalised; the mass elsewhere goes to `off_grid`.
 
     The softmax is shifted by the largest log-probability, so that a grid far down in the vocabulary still has a
@@ -55,7 +59,7 @@ def score_from_logprobs(step: str, dimension: Dimension, logprobs: Mapping[str, 
     """
     on_grid = {text: logprobs[text] for text in dimension.grid if math.isfinite(logprobs.get(text, -math.inf))}
     if not on_grid:
-        return unscored(step, dimension, "no score of the range is among the reported log-probabilities")
+        return unscored(step, dimension, "no score of the range is among the reported log-probabilities", item)
     highest = max(on_grid.values())
     weights = {text: math.exp(value - highest) for text, value in on_grid.items()}
     total = math.fsum(weights.values())
@@ -63,6 +67,7 @@ def score_from_logprobs(step: str, dimension: Dimension, logprobs: Mapping[str, 
     return Score(
         step=step,
         dimension=dimension.name,
+        item=item,
         value=math.fsum(probability * int(text) for text, probability in distribution.items()),
         top=float(max(distribution, key=lambda text: distribution[text])),
         distribution=distribution,
@@ -70,19 +75,19 @@ def score_from_logprobs(step: str, dimension: Dimension, logprobs: Mapping[str, 
     )
 
 
-def score_from_number(step: str, dimension: Dimension, number: Any) -> Score:
+def score_from_number(step: str, dimension: Dimension, number: Any, item: int | None = None) -> Score:
     """A bare number as a score, value = top. Unscored where it is no number of the range."""
     is_number = isinstance(number, int | float) and not isinstance(number, bool)
     if not is_number or (isinstance(number, float) and not math.isfinite(number)):
-        return unscored(step, dimension, f"not a number: {_shown(number)}")
+        return unscored(step, dimension, f"not a number: {_shown(number)}", item)
     if not dimension.contains(number):
         kind = "" if dimension.fractional else "whole "
-        return unscored(step, dimension, f"{_shown(number)} is no {kind}number in {list(dimension.range)}")
-    return Score(step=step, dimension=dimension.name, value=float(number), top=float(number))
+        return unscored(step, dimension, f"{_shown(number)} is no {kind}number in {list(dimension.range)}", item)
+    return Score(step=step, dimension=dimension.name, item=item, value=float(number), top=float(number))
 
 
-def unscored(step: str, dimension: Dimension, reason: str) -> Score:
-    return Score(step=step, dimension=dimension.name, unscored=reason)
+def unscored(step: str, dimension: Dimension, reason: str, item: int | None = None) -> Score:
+    return Score(step=step, dimension=dimension.name, item=item, unscored=reason)
 
 
 def read_number_answer(step: str, dimension: Dimension, completion: Completion) -> Score:
@@ -102,7 +107,9 @@ def read_number_answer(step: str, dimension: Dimension, completion: Completion) 
 
 
 def read_json_answer(rubric: Rubric, completion: Completion) -> tuple[Score, ...]:
-    """Scores of a JSON answer of the form of `Rubric.json_schema`, one per dimension, in the rubric's order.
+    """Scores of a JSON answer of the form of `Rubric.json_schema`: each dimension that is asked, in the rubric's order.
+
+    Where a step has items there is one score per item and dimension, item by item.
 
     The whole text has to be the JSON object (one surrounding code fence is allowed). Where the engine reported tokens
     with alternatives, each score's distribution is read at the token in which its value starts.
@@ -117,30 +124,54 @@ def read_json_answer(rubric: Rubric, completion: Completion) -> tuple[Score, ...
     if not isinstance(answer, dict):
         return _all_unscored(rubric, f"the answer is not a JSON object: {_shown(text)}")
     alternatives = _alternatives_by_key(completion)
-    return tuple(_json_score(step, dimension, answer, alternatives) for step, dimension in rubric.scored)
+    return tuple(
+        _json_score(step, dimension, item, answer, alternatives)
+        for step in rubric.answered
+        for item in item_numbers(step)
+        for dimension in step.asked
+    )
+
+
+def item_numbers(step: Step) -> tuple[int | None, ...]:
+    """1 … count of a step with items, else one None for the step as a whole."""
+    return (None,) if step.items is None else tuple(range(1, step.items.count + 1))
 
 
 def _json_score(
     step: Step,
     dimension: Dimension,
+    item: int | None,
     answer: dict[str, Any],
-    alternatives: Mapping[tuple[str, str], Mapping[str, float]],
+    alternatives: Mapping[_Path, Mapping[str, float]],
 ) -> Score:
     part = answer.get(step.name)
-    if not isinstance(part, dict) or dimension.name not in part:
-        return unscored(step.name, dimension, f"the answer has no {step.name}.{dimension.name}")
-    plain = score_from_number(step.name, dimension, part[dimension.name])
-    found = alternatives.get((step.name, dimension.name))
+    place = f"{step.name}.{dimension.short}"
+    if item is not None:
+        place = f"{step.name}[{item}].{dimension.short}"
+        part = part[item - 1] if isinstance(part, list) and len(part) >= item else None
+    if not isinstance(part, dict) or dimension.short not in part:
+        return unscored(step.name, dimension, f"the answer has no {place}", item)
+    given = part[dimension.short]
+    if dimension.choices:
+        return _choice(step.name, dimension, item, given)
+    plain = score_from_number(step.name, dimension, given, item)
+    found = alternatives.get((step.name, *([] if item is None else [item - 1]), dimension.short))
     if plain.unscored or not found:
         return plain
     # One-character alternatives are exact only where no longer string of the grid starts with them.
     if max(len(text) for text in dimension.grid) > 1:
         return plain
-    return score_from_logprobs(step.name, dimension, found)
+    return score_from_logprobs(step.name, dimension, found, item)
 
 
-def _alternatives_by_key(completion: Completion) -> dict[tuple[str, str], Mapping[str, float]]:
-    """(step, dimension) → alternatives of the token with which the value starts, located by walking the JSON text."""
+def _choice(step: str, dimension: Dimension, item: int | None, given: Any) -> Score:
+    if given not in dimension.choices:
+        return unscored(step, dimension, f"{_shown(given)} is none of the names of {dimension.name}", item)
+    return Score(step=step, dimension=dimension.name, item=item, choice=given)
+
+
+def _alternatives_by_key(completion: Completion) -> dict[_Path, Mapping[str, float]]:
+    """Path in the JSON → alternatives of the token with which the value starts, located by walking the text."""
     if not completion.tokens or "".join(token.text for token in completion.tokens) != completion.text:
         return {}
     token_at = {}
@@ -148,37 +179,36 @@ def _alternatives_by_key(completion: Completion) -> dict[tuple[str, str], Mappin
     for token in completion.tokens:
         token_at[position] = token
         position += len(token.text)
-    found: dict[tuple[str, str], Mapping[str, float]] = {}
-    for path, start in number_positions(completion.text):
-        if len(path) == 2 and start in token_at and token_at[start].top:
-            found[(path[0], path[1])] = token_at[start].top
-    return found
+    return {
+        path: token_at[start].top
+        for path, start in number_positions(completion.text)
+        if start in token_at and token_at[start].top
+    }
 
 
-def number_positions(text: str) -> list[tuple[tuple[str, ...], int]]:
-    """Path of keys and index of the first character of every number that is an object's value in the JSON `text`."""
+def number_positions(text: str) -> list[tuple[_Path, int]]:
+    """Path of keys and list indices (from 0), and index of the first character, of every number in the JSON `text`."""
     decoder = json.JSONDecoder()
-    found: list[tuple[tuple[str, ...], int]] = []
-    path: list[str] = []
-    pending: str | None = None
+    found: list[tuple[_Path, int]] = []
+    path: list[str | int] = []  # of the open containers: the key or index under which the next value stands
     index = 0
     while index < len(text):
         character = text[index]
         if character == '"':
             string, index = decoder.raw_decode(text, index)
-            rest = text[index:].lstrip()
-            if rest.startswith(":"):
-                pending = string
+            if path and text[index:].lstrip().startswith(":"):
+                path[-1] = string
             continue
-        if character == "{":
-            path.append(pending if pending is not None else "")
-            pending = None
-        elif character == "}":
+        if character in "{[":
+            path.append("" if character == "{" else 0)
+        elif character in "}]":
             if path:
                 path.pop()
-        elif (character.isdigit() or character == "-") and pending is not None:
-            found.append((tuple([*path[1:], pending]), index))
-            pending = None
+        elif character == ",":
+            if path and isinstance(path[-1], int):
+                path[-1] += 1
+        elif character.isdigit() or character == "-":
+            found.append((tuple(path), index))
             while index < len(text) and text[index] not in ",}] \n\t\r":
                 index += 1
             continue
@@ -202,7 +232,12 @@ def _without_fence(text: str) -> str:
 
 
 def _all_unscored(rubric: Rubric, reason: str) -> tuple[Score, ...]:
-    return tuple(unscored(step.name, dimension, reason) for step, dimension in rubric.scored)
+    return tuple(
+        unscored(step.name, dimension, reason, item)
+        for step in rubric.answered
+        for item in item_numbers(step)
+        for dimension in step.asked
+    )
 
 
 def _shown(value: Any) -> str:

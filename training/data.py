@@ -23,7 +23,7 @@ class Row:
     input_ids: list[int]
     """The compact prompt; the next token is the first character of the score."""
     reader: int
-    """Index into `Rubric.scored` of the dimension."""
+    """Index into `Rubric.predicted` of the dimension."""
     target: float
     """Human score, mean over the raters, fractions kept."""
 
@@ -74,7 +74,7 @@ def build_rows(samples: Sequence[Sample], rubric: Rubric, tokenizer: "PreTrained
     for index, sample in enumerate(samples):
         if not any(text.strip() for text in sample.responses.values()):
             continue
-        for reader, (step, dimension) in enumerate(rubric.scored):
+        for reader, (step, dimension) in enumerate(rubric.predicted):
             ratings = [
                 scores[key] for scores in sample.human.values() if (key := f"{step.name}.{dimension.name}") in scores
             ]

@@ -169,14 +169,16 @@ def build_trainer(
         scores = judge_rows(trainer, rows["validation"], rubric, args.per_device_eval_batch_size)
         return metrics(rows["validation"], scores, rubric)
 
-    readers = [GridReader(dimension.grid, score_token_ids(tokenizer, dimension.grid)) for _, dimension in rubric.scored]
+    readers = [
+        GridReader(dimension.grid, score_token_ids(tokenizer, dimension.grid)) for _, dimension in rubric.predicted
+    ]
     pad = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else tokenizer.eos_token_id
     callbacks: list[TrainerCallback] = [tracking.LocalLog(Path(str(args.output_dir)), contents)]
     return JudgeTrainer(
         model=get_peft_model(base, lora),
         args=args,
         readers=readers,
-        ranges=[dimension.range for _, dimension in rubric.scored],
+        ranges=[dimension.range for _, dimension in rubric.predicted],
         pad_token_id=pad,
         train_rows=rows["train"],
         eval_dataset=rows["validation"],

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from eval.agreement import agreement
+from inference.aggregation import aggregate
 from inference.records import Judgement, Sample, Score
 from inference.rubric import Rubric
 from inference.scoring import score_from_logprobs
@@ -22,7 +23,7 @@ def judge_rows(trainer: JudgeTrainer, rows: Sequence[Row], rubric: Rubric, batch
     """Scores of the rows by the model in training, read as an engine's completion is read."""
     logprobs = trainer.score(rows, batch_size)
     return [
-        score_from_logprobs(rubric.scored[row.reader][0].name, rubric.scored[row.reader][1], found)
+        score_from_logprobs(rubric.predicted[row.reader][0].name, rubric.predicted[row.reader][1], found)
         for row, found in zip(rows, logprobs, strict=True)
     ]
 
@@ -33,7 +34,7 @@ def metrics(rows: Sequence[Row], scores: Sequence[Score], rubric: Rubric) -> Fig
     Dimensions are weighted alike: each metric is the mean over them. None where it is undefined (constant scores).
     """
     found: dict[str, list[float]] = {}
-    for reader, (_, dimension) in enumerate(rubric.scored):
+    for reader, (_, dimension) in enumerate(rubric.predicted):
         chosen = [index for index, row in enumerate(rows) if row.reader == reader]
         human = np.array([rows[index].target for index in chosen])
         for prefix, kind in (("", "value"), ("top_", "top")):
@@ -58,7 +59,7 @@ def judgements(
             judge=judge,
             method="compact",
             rubric=f"{rubric.name}@{rubric.digest}",
-            scores=tuple(found),
+            scores=aggregate(rubric, found),
         )
         for index, found in sorted(by_sample.items())
     ]

@@ -22,6 +22,9 @@ class Sampling(StrictModel):
 
 
 class Method(Protocol):
-    """Scores one sample: one `Score` per dimension, in the rubric's order; a bad answer is unscored, with a reason."""
+    """Scores one sample: a `Score` per dimension asked (and item, where the step has items), in the rubric's order.
+
+    A bad answer is unscored, with a reason. Sums and derived dimensions are computed from the answers by the runner.
+    """
 
     async def __call__(self, rubric: Rubric, sample: Sample, ask: Ask, sampling: Sampling) -> tuple[Score, ...]: ...

@@ -17,12 +17,12 @@ async def direct(rubric: Rubric, sample: Sample, ask: Ask, sampling: Sampling) -
 
     An unreadable answer is asked for once more, with the parser's complaint shown to the model.
     """
-    single = len(rubric.scored) == 1
+    single = rubric.single
     call = Call(
         messages=prompts.chat_messages(rubric, sample, answer="number" if single else "json"),
-        grid=rubric.scored[0][1].grid if single else None,
+        grid=rubric.asked[0][1].grid if single else None,
         json_schema=None if single else rubric.json_schema(),
-        max_tokens=sampling.max_tokens or (8 if single else JSON_TOKENS_PER_SCORE * len(rubric.scored)),
+        max_tokens=sampling.max_tokens or (8 if single else JSON_TOKENS_PER_SCORE * _answers(rubric)),
         temperature=sampling.temperature,
         repeat=sampling.repeat,
     )
@@ -35,10 +35,15 @@ async def direct(rubric: Rubric, sample: Sample, ask: Ask, sampling: Sampling) -
 
 
 def _read(rubric: Rubric, completion: Completion) -> tuple[Score, ...]:
-    if len(rubric.scored) > 1:
+    if not rubric.single:
         return read_json_answer(rubric, completion)
-    step, dimension = rubric.scored[0]
+    step, dimension = rubric.asked[0]
     return (read_number_answer(step.name, dimension, completion),)
+
+
+def _answers(rubric: Rubric) -> int:
+    """Numbers and names in a whole answer."""
+    return sum(step.items.count if step.items else 1 for step, _ in rubric.asked)
 
 
 def _complained(call: Call, completion: Completion, complaint: str) -> Call:
@@ -51,9 +56,12 @@ def _complained(call: Call, completion: Completion, complaint: str) -> Call:
 
 
 async def compact(rubric: Rubric, sample: Sample, ask: Ask, sampling: Sampling) -> tuple[Score, ...]:
-    """One call of one token per dimension, on the plain prompt the judge was trained on."""
+    """One call of one token per dimension, on the plain prompt the judge was trained on.
+
+    Items are not asked for one by one: the judge has learned the score of the whole step.
+    """
     scores = []
-    for step, dimension in rubric.scored:
+    for step, dimension in rubric.predicted:
         prompt = prompts.compact_prompt(rubric, step, dimension, sample)
         call = Call(
             prompt=prompt,

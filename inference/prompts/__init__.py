@@ -13,9 +13,10 @@ import json
 import re
 from functools import cache
 from importlib.resources import files
+from typing import Any
 
 from inference.records import Message, Sample
-from inference.rubric import Dimension, Rubric, Step
+from inference.rubric import Dimension, Rubric, Step, band
 
 _PLACEHOLDER = re.compile(r"\{\{ *(\w+) *\}\}")
 # Control tokens of the common chat templates. A space after the first character makes plain text of each.
@@ -57,18 +58,32 @@ def render(name: str, values: dict[str, str]) -> str:
 
 def describe(rubric: Rubric) -> str:
     """Tasks, dimensions, ranges and levels of a rubric, for a judge's instructions."""
-    return "\n\n".join(_describe_step(step, len(rubric.steps) > 1) for step in rubric.steps)
+    return "\n\n".join(_describe_step(step, len(rubric.answered) > 1) for step in rubric.answered)
 
 
 def _describe_step(step: Step, named: bool) -> str:
     title = f"Step {step.name}: " if named else "Task: "
-    return "\n".join([title + step.task, *(_describe_dimension(dimension) for dimension in step.dimensions)])
+    lines = [title + step.task]
+    if step.items is not None:
+        lines.append(
+            f"Each {step.items.kind} is rated on its own, {step.items.count} in all; one that is missing is blank."
+        )
+    return "\n".join([*lines, *(_describe_dimension(step, dimension) for dimension in step.asked)])
 
 
-def _describe_dimension(dimension: Dimension) -> str:
+def _describe_dimension(step: Step, dimension: Dimension) -> str:
     low, high = dimension.range
-    lines = [f"- {dimension.name} ({low} to {high}): {dimension.description}"]
-    lines += [f"  {level} = {meaning}" for level, meaning in sorted(dimension.levels.items())]
+    values = "one of the names" if dimension.choices else f"{low} to {high}"
+    name = f"{dimension.key} = {dimension.title}" if dimension.key else dimension.name
+    lines = [f"- {name} ({values}): {dimension.description}"]
+    lines += [
+        f"  {level} = {meaning}"
+        for level, meaning in sorted(dimension.levels.items(), key=lambda pair: band(pair[0]).start)
+    ]
+    if dimension.choices:
+        lines.append("  " + "; ".join(dimension.choices))
+    if step.items is not None and dimension.name == step.items.valid:
+        lines += [f"  not counted, {reason}: {meaning}" for reason, meaning in step.items.invalid.items()]
     return "\n".join(lines)
 
 
@@ -93,9 +108,9 @@ def chat_messages(rubric: Rubric, sample: Sample, *, answer: str) -> tuple[Messa
 
 
 def _responses(rubric: Rubric, sample: Sample) -> str:
-    named = len(rubric.steps) > 1
+    named = len(rubric.answered) > 1
     parts = []
-    for step in rubric.steps:
+    for step in rubric.answered:
         title = f"Response to step {step.name}:" if named else "Response:"
         parts.append(f"{title}\n{fence(defuse(sample.responses.get(step.name, '')))}")
     return "\n\n".join(parts)
@@ -103,11 +118,15 @@ def _responses(rubric: Rubric, sample: Sample) -> str:
 
 def _answer_form(rubric: Rubric) -> str:
     """The JSON object of the answer with its ranges; for one dimension the range alone."""
-    if len(rubric.scored) == 1:
-        low, high = rubric.scored[0][1].range
+    if rubric.single:
+        low, high = rubric.asked[0][1].range
         return f"{low} to {high}"
-    form = {step.name: {d.name: f"{d.range[0]}-{d.range[1]}" for d in step.dimensions} for step in rubric.steps}
-    return json.dumps(form)
+    return json.dumps({step.name: _step_form(step) for step in rubric.answered})
+
+
+def _step_form(step: Step) -> Any:
+    answer = {d.short: "name" if d.choices else f"{d.range[0]}-{d.range[1]}" for d in step.asked}
+    return answer if step.items is None else [answer, f"... {step.items.count} entries in all"]
 
 
 def compact_prompt(rubric: Rubric, step: Step, dimension: Dimension, sample: Sample) -> str:
@@ -117,5 +136,5 @@ def compact_prompt(rubric: Rubric, step: Step, dimension: Dimension, sample: Sam
     """
     scenario = " ".join(defuse(sample.scenario).split())
     response = " ".join(defuse(sample.responses.get(step.name, "")).split())
-    question = "" if len(rubric.scored) == 1 else f"{step.name} {dimension.name}\n"
+    question = "" if rubric.single else f"{step.name} {dimension.name}\n"
     return f"{scenario}: {response}\n{question}"

@@ -1,0 +1,90 @@
+"""The benchmark ``cgpst`` of an evaluation: rated answers with one split of them."""
+
+from pathlib import Path
+from typing import Any, Literal
+
+from eval.benchmarks.base import Benchmark
+from eval.benchmarks.cgpst.layout import need, read_json
+from eval.benchmarks.cgpst.ratings import read_ratings
+from eval.benchmarks.cgpst.samples import to_samples
+from eval.benchmarks.cgpst.scenarios import read_scenarios
+from inference.config import StrictModel
+from inference.errors import UserError, named_list
+from inference.records import Sample
+from inference.rubric import Rubric
+
+Part = Literal["test", "train", "all"]
+Split = Literal["scenario", "sample"]
+SIDES = ("train", "test")
+
+
+class CgpstConfig(StrictModel):
+    """``benchmark:`` of an evaluation config."""
+
+    name: Literal["cgpst"]
+    ratings: str
+    """The official rating file, or one in its layout."""
+    scenarios: str
+    """The official scenario file."""
+    splits: str | None = None
+    """JSON: split → ``{"train": [ids], "test": [ids]}``. Without it every answer is in the test."""
+    split: Split = "scenario"
+    """Of the splits in the file: whole scenarios on one side, or answers to each scenario on both."""
+    part: Part = "test"
+    """Which answers are loaded. Also the name of the split in tables."""
+    simulated: bool = False
+    """True where answers or ratings were made by a program."""
+
+    @property
+    def files(self) -> dict[str, str | None]:
+        """The input files, by the key that names them."""
+        return {"ratings": self.ratings, "scenarios": self.scenarios, "splits": self.splits}
+
+
+def load(config: CgpstConfig, rubric: Rubric) -> Benchmark:
+    """Rated samples, in file order, with the one split that `config.part` names.
+
+    Raises UserError for unreadable files, scores off the range of `rubric`, splits that name unknown answers, share
+    some, or have one scenario on both sides of the split "scenario", and where nothing is left.
+    """
+    samples = to_samples(read_ratings(config.ratings), rubric, read_scenarios(config.scenarios))
+    if config.splits is not None:
+        chosen = _members(config, samples, config.splits)
+        samples = [sample for sample in samples if sample.id in chosen]
+    elif config.part == "train":
+        raise UserError("benchmark: `part: train` needs `splits`, the file that says which answers are for training")
+    if not samples:
+        raise UserError(f"{config.splits or config.ratings}: no answers for `part: {config.part}`; choose another part")
+    return Benchmark(
+        config.name,
+        tuple(samples),
+        {config.part: frozenset(sample.id for sample in samples)},
+        simulated=config.simulated,
+    )
+
+
+def _members(config: CgpstConfig, samples: list[Sample], path: str) -> frozenset[str]:
+    sides = read_splits(path, config.split)
+    known = {sample.id: sample.scenario_id for sample in samples}
+    unknown = [name for side in SIDES for name in sides[side] if name not in known]
+    need(not unknown, path, f"names answers that {config.ratings} does not have: {named_list(unknown)}")
+    if config.split == "scenario":
+        both = {known[name] for name in sides["train"]} & {known[name] for name in sides["test"]}
+        need(not both, path, f"scenario: {named_list(sorted(both))} is on both sides, so answers leak; put it on one")
+    return frozenset(known) if config.part == "all" else sides[config.part]
+
+
+def read_splits(path: Path | str, split: str) -> dict[str, frozenset[str]]:
+    """``train`` and ``test`` of the named split → answer ids. Raises UserError for another structure or shared ids."""
+    content = read_json(path)
+    need(isinstance(content, dict) and split in content, str(path), f"has no split {split}")
+    found: Any = content[split]
+    place = f"{path}: {split}"
+    need(isinstance(found, dict) and set(SIDES) <= set(found), place, 'needs {"train": [ids], "test": [ids]}')
+    for side in SIDES:
+        sound = isinstance(found[side], list) and all(isinstance(name, str) for name in found[side])
+        need(sound, f"{place}.{side}", "needs a list of answer ids")
+    sides = {side: frozenset(found[side]) for side in SIDES}
+    shared = sorted(sides["train"] & sides["test"])
+    need(not shared, place, f"train and test share {named_list(shared)}")
+    return sides

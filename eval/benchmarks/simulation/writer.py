@@ -1,0 +1,312 @@
+"""The text of a simulated response: phrases of the scenario put into the frames of its voice."""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import permutations
+from typing import Any
+
+from eval.benchmarks.simulation.decks import Deck, chance, generator, normal
+from eval.benchmarks.simulation.parts import CriterionPart, ItemPart, ProblemPart, ResponseParts
+from eval.benchmarks.simulation.pools import Issue, ScenarioPool, VoicePool
+
+SLOT = re.compile(r"\{(\w+)\}")
+MONTHS = (
+    *("January", "February", "March", "April", "May", "June"),
+    *("July", "August", "September", "October", "November", "December"),
+)
+YEARS_AHEAD = 7
+HEADERS = (("Solution ID", "Criterion {}", "Total Score"), ("Solution", "C{}", "Total"), ("No.", "Crit. {}", "Sum"))
+BEST = (
+    "The solution with the highest total score is: {}.",
+    "Highest total: solution {}.",
+    "Solution {} comes out on top.",
+    "By total score the first place goes to solution {}.",
+)
+"""Ways to lay out the ranking: respondents differ in them."""
+PLAN_WORDS, PLAN_SPREAD = 500, 70
+"""Mean and standard deviation of the length to which a plan is padded, whatever it says."""
+
+
+@dataclass(frozen=True)
+class Written:
+    """A response as text."""
+
+    steps: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """Step name → its texts: one per item in steps 1, 3 and 4, else a single one."""
+    said: dict[str, str] = field(default_factory=dict)
+    """Where in the text a property shows: ``step1.2`` (an item), ``step2.purpose`` → words of the text."""
+
+
+class Writer:
+    """Writes the responses to one scenario. Every phrase is used before any comes again."""
+
+    def __init__(self, seed: int, pool: ScenarioPool, voice: VoicePool) -> None:
+        self._pool, self._voice = pool, voice
+        self._rng = generator(seed, pool.id, "writer")
+        self._decks: dict[str, Deck[Any]] = {}
+        self._said: dict[str, str] = {}
+
+    def response(self, parts: ResponseParts) -> Written:
+        """The next response, whose properties are `parts`."""
+        self._said = {}
+        challenges = [self._challenge(part, f"step1.{number}") for number, part in enumerate(parts.challenges, 1)]
+        kvp, purpose = self._problem_phrases(parts.problem)
+        problem = self._problem(parts.problem, kvp, purpose)
+        solutions = [
+            self._solution(part, parts.problem.issue, f"step3.{number}")
+            for number, part in enumerate(parts.solutions, 1)
+        ]
+        criteria = [self._criterion(part, f"step4.{number}") for number, part in enumerate(parts.criteria, 1)]
+        grid, best = self._grid(parts, solutions)
+        plan = self._plan(parts, best, {"kvp": kvp, "purpose": purpose})
+        steps = {
+            "step1": numbered(challenges),
+            "step2": (problem,),
+            "step3": numbered(solutions),
+            "step4": numbered(criteria),
+            "step5": (grid,),
+            "step6": (plan,),
+        }
+        return Written(steps, self._said)
+
+    def _say(self, place: str, words: str) -> str:
+        """`words`, remembered as where a property shows."""
+        self._said.setdefault(place, words)
+        return words
+
+    # -- slots
+
+    def _deal(self, name: str, cards: Sequence[Any]) -> Any:
+        if name not in self._decks:
+            self._decks[name] = Deck(self._rng, cards)
+        return self._decks[name].draw()
+
+    def _fill(self, name: str, **given: str) -> str:
+        """The next template of a field of the voice, its slots filled."""
+        return sentence(self._filled(self._deal(name, getattr(self._voice, name)), given))
+
+    def _graded(self, name: str, grade: int) -> str:
+        return sentence(self._filled(self._deal(f"{name}.{grade}", getattr(self._voice, name)[grade - 1]), {}))
+
+    def _filled(self, template: str, given: Mapping[str, str]) -> str:
+        return SLOT.sub(lambda slot: given.get(slot[1]) or self._slot(slot[1]), template)
+
+    def _slot(self, name: str) -> str:
+        numbers: dict[str, Callable[[], str]] = {
+            "n": lambda: str(self._rng.randint(2, 40)),
+            "big": lambda: f"{self._rng.randint(10, 900) * 10:,}",
+            "percent": lambda: str(self._rng.randint(1, 19) * 5),
+            "days": lambda: str(self._rng.randint(3, 90)),
+            "month": lambda: self._rng.choice(MONTHS),
+            "year": lambda: str(self._pool.year + self._rng.randint(0, YEARS_AHEAD)),
+            "theme": lambda: self._pool.theme.lower(),
+        }
+        if name in numbers:
+            return numbers[name]()
+        plural = {"cite": "cites", "stake": "stakes"}.get(name, f"{name}s")
+        return str(self._deal(plural, getattr(self._pool, plural)))
+
+    # -- steps
+
+    def _challenge(self, part: ItemPart, place: str) -> str:
+        if part.kind in ("valid", "duplicate"):
+            assert part.idea is not None
+            problem = self._say(place, getattr(self._pool.problems[part.idea], part.wording))
+            if not part.elaboration:
+                return self._joined([self._fill("thin", problem=problem)], fillers=2)
+            more = [self._fill("whys")] if part.detail else []
+            more += [self._fill("ties")] if part.tie else []
+            self._rng.shuffle(more)
+            return self._joined([self._fill("openers", problem=problem), *more], fillers=2 - part.elaboration)
+        if part.kind == "solution":
+            assert part.idea is not None
+            device = self._say(place, self._pool.devices[part.idea].a)
+            return self._joined([self._fill("instead", device=device)], fillers=1)
+        fields = {"perhaps": "vague_challenges", "why": "stray_challenges"}
+        return self._joined([self._say(place, self._fill(fields[part.kind]))], fillers=2) if part.kind in fields else ""
+
+    def _solution(self, part: ItemPart, issue: int, place: str) -> str:
+        if part.kind in ("valid", "duplicate"):
+            assert part.idea is not None
+            device = self._say(place, getattr(self._pool.devices[part.idea], part.wording))
+            if not part.elaboration:
+                return self._joined([self._fill("thin_solutions", device=device)], fillers=4)
+            parts = (
+                [self._fill("specifics", device=device), self._fill("hows")]
+                if part.detail
+                else [sentence(f"{device}.")]
+            )
+            if part.tie:
+                outcome = self._deal(f"outcomes.{issue}", self._pool.issues[issue].outcomes)
+                parts.append(self._fill("aims", outcome=outcome))
+            return self._joined(parts, fillers=4 - len(parts))
+        fields = {"perhaps": "vague_solutions", "why": "stray_solutions"}
+        return self._joined([self._say(place, self._fill(fields[part.kind]))], fillers=4) if part.kind in fields else ""
+
+    def _joined(self, sentences: Sequence[str], fillers: int) -> str:
+        """With up to `fillers` sentences that say nothing, so that length tells little."""
+        extra = [self._fill("fillers") for _ in range(fillers) if chance(self._rng, 0.75)]
+        return " ".join([*sentences, *extra])
+
+    def _problem_phrases(self, part: ProblemPart) -> tuple[str, str]:
+        """Key verb phrase and purpose as the response has them; the plan comes back to them."""
+        issue = self._pool.issues[part.issue]
+        subject = issue.object
+        if part.scope == "wide":
+            subject = self._deal("wide", self._pool.wide)
+        elif part.scope == "narrow":
+            subject = issue.narrow
+        kvp = f"{issue.verb} {subject}"
+        number = part.other if part.purpose == 2 else part.issue
+        return kvp, self._deal(f"purposes.{number}", self._pool.issues[number].purposes)
+
+    def _problem(self, part: ProblemPart, kvp: str, purpose: str) -> str:
+        issue = self._pool.issues[part.issue]
+        subject = kvp.removeprefix(f"{issue.verb} ")
+        phrases = {
+            0: subject,
+            1: f"{issue.verb} and {issue.against} {subject}",
+            2: f"{kvp}, {issue.also[0]} and {issue.also[1]}",
+            3: kvp,
+        }
+        phrase = self._say("step2.stem_kvp", phrases[part.stem])
+        text = self._stem(phrase) if part.stem else f"what about {phrase}"
+        if part.scope == "sharp":
+            text += f" for {self._slot('group')} {self._slot('place')}"
+        if part.purpose == 1:
+            others = [other for other in issue.purposes if other != purpose]
+            text += f" to {self._say('step2.purpose', purpose)}, to {others[0]} and to {others[1]}"
+        elif part.purpose:
+            text += f" {self._rng.choice(('to', 'in order to', 'so as to'))} {self._say('step2.purpose', purpose)}"
+        if part.condition:
+            text = self._given(part, issue) + text
+        return self._with_parameters(part, text)
+
+    def _stem(self, kvp: str) -> str:
+        return self._filled(self._deal("stems", self._voice.stems), {"kvp": kvp})
+
+    def _given(self, part: ProblemPart, issue: Issue) -> str:
+        source = "false" if part.wrong else f"issue {part.other}"
+        facts_of = self._pool.false_facts if part.wrong else self._pool.issues[part.other].conditions
+        if part.condition == 2:
+            source, facts_of = f"issue {part.issue}", issue.conditions
+        first, second = self._deal(f"facts.{source}", list(permutations(facts_of, 2)))
+        facts = f"{self._say('step2.condition_phrase', first)} and {second}"
+        return self._filled(self._deal("given", self._voice.given), {"condition": facts})
+
+    def _with_parameters(self, part: ProblemPart, text: str) -> str:
+        lines = []
+        if "time" in part.parameters and chance(self._rng, 0.4):
+            text = f"in {self._pool.year}, {text[0].lower()}{text[1:]}"
+        elif "time" in part.parameters:
+            lines.append(f"Time: {self._pool.year}")
+        if "place" in part.parameters:
+            lines.append(f"Location: {self._pool.place}")
+        if "theme" in part.parameters:
+            lines.append(f"Theme: {self._pool.theme}")
+        text = self._joined([f"Challenge ID: {part.challenge}. {sentence(text)}?"], fillers=1)
+        return "\n".join([text, *lines])
+
+    def _criterion(self, part: CriterionPart, place: str) -> str:
+        noun, most = self._rng.choice(self._voice.nouns), self._deal("superlatives", self._voice.superlatives)
+        aim = f"{part.verb} {part.object}"
+        self._say(place, part.object if part.fault == "direction" else aim)
+        if part.fault == "question":
+            return f"The {noun} should {most} {aim}."
+        if part.fault == "superlative":
+            return f"Which {noun} will {aim}?"
+        if part.fault == "direction":
+            return f"Which {noun} will {most} affect {part.object}?"
+        if part.fault == "objective":
+            second = self._deal("objectives", self._pool.objectives)
+            return f"Which {noun} will {most} {aim} and also {second.v} {second.o}?"
+        return f"Which {noun} will {most} {aim}?"
+
+    def _grid(self, parts: ResponseParts, solutions: Sequence[str]) -> tuple[str, str]:
+        """The ranking as text, and the solution it puts first."""
+        rows = [number for number, text in enumerate(solutions, 1) if text]
+        if not rows:
+            return "No solution was left to be ranked.", ""
+        columns = [self._ranks(len(rows), number in parts.grid.columns) for number in range(1, len(parts.criteria) + 1)]
+        totals = [sum(column[at] for column in columns) for at in range(len(rows))]
+        totals = [
+            total + self._rng.choice((-3, -2, -1, 1, 2, 3)) if number in parts.grid.rows else total
+            for number, total in zip(rows, totals, strict=True)
+        ]
+        first, name, last = self._deal("headers", HEADERS)
+        names = [name.format(number) for number in range(1, len(columns) + 1)]
+        lines = [" | ".join([first, *names, last])]
+        for at, number in enumerate(rows):
+            lines.append(" | ".join(str(cell) for cell in (number, *(column[at] for column in columns), totals[at])))
+        best = max(range(len(rows)), key=lambda at: (totals[at], -at))
+        winner = self._deal("best", BEST).format(rows[best])
+        solution = solutions[rows[best] - 1]
+        return "\n".join(
+            [*lines, "", f"{winner} The solution is: {solution}"]
+        ), f"{winner}\nThe solution is: {solution}"
+
+    def _ranks(self, count: int, faulty: bool) -> list[int]:
+        ranks = list(range(1, count + 1))
+        self._rng.shuffle(ranks)
+        if faulty:
+            first, second = self._rng.sample(range(count), 2)
+            ranks[first] = ranks[second]
+        return ranks
+
+    # -- the plan
+
+    def _plan(self, parts: ResponseParts, best: str, problem: Mapping[str, str]) -> str:
+        plan = parts.plan
+        ties = {
+            5: ("tie_kvp", "tie_purpose", "tie_group"),
+            4: ("tie_kvp", "tie_purpose"),
+            3: ("tie_purpose", "tie_theme"),
+            2: ("tie_theme", "tie_theme"),
+            1: ("tie_none", "tie_none"),
+        }
+        sections = [
+            ("closure", [self._say("step6.relevance", self._fill(name, **problem)) for name in ties[plan.relevance]]),
+            ("effectiveness", [self._say("step6.effectiveness", self._graded("reach", plan.effectiveness))]),
+            ("care", [self._say("step6.humaneness", self._graded("care", plan.humaneness)) for _ in range(2)]),
+            ("impact", [self._say("step6.impact", self._graded("effect", plan.impact))]),
+        ]
+        if plan.criteria > 1:
+            reflected = self._reflected(plan.criteria, parts.criteria)
+            sections.append(("criteria", [self._say("step6.criteria", text) for text in reflected]))
+        sections += [
+            (name, [self._say("step6.development", self._fill(name)), self._fill(name)]) for name in plan.sections
+        ]
+        first, rest = sections[0], sections[1:]
+        self._rng.shuffle(rest)
+        text = self._laid_out([first, *rest])
+        remarks: list[str] = []
+        wanted = PLAN_WORDS + PLAN_SPREAD * normal(self._rng)
+        while len((best + text + " ".join(remarks)).split()) < wanted:
+            remarks.append(self._fill("padding" if len(remarks) % 2 else "fillers"))
+        if remarks:
+            text = self._laid_out([first, *rest, ("remarks", remarks)])
+        return f"{best}\n\nAction Plan:\n{text}".strip()
+
+    def _reflected(self, grade: int, criteria: Sequence[CriterionPart]) -> list[str]:
+        """Sentences on the criteria: vague ones for grades 2 and 3, three clear ones for 4, all for 5."""
+        if grade <= 3:
+            return [self._fill("criterion_vague") for _ in range(grade - 1)]
+        chosen = list(criteria) if grade == 5 else self._rng.sample(list(criteria), 3)
+        return [self._fill("criterion_clear", objective=f"{part.verb} {part.object}") for part in chosen]
+
+    def _laid_out(self, sections: Sequence[tuple[str, Sequence[str]]]) -> str:
+        return "\n\n".join(
+            f"{number}. {self._voice.headings[name]}\n" + "\n".join(f"   • {text}" for text in sentences)
+            for number, (name, sentences) in enumerate(sections, 1)
+        )
+
+
+def numbered(texts: Sequence[str]) -> tuple[str, ...]:
+    """``1. …``, as respondents number their items; a blank item stays empty."""
+    return tuple(f"{number}. {text}" if text else "" for number, text in enumerate(texts, 1))
+
+
+def sentence(text: str) -> str:
+    """`text` with a capital letter at its beginning."""
+    return text[:1].upper() + text[1:]

@@ -1,0 +1,122 @@
+"""From what a judge (or a rater) answered to the scores of a rubric: items add up, derived dimensions are computed.
+
+Every sum is code's, never a model's. Values are expectations: P(valid) weights what else an item scores, so a sum is
+Σᵢ P(validᵢ) · valueᵢ; the number of different choices is Σ over choices c of 1 − Πᵢ (1 − P(validᵢ) · Pᵢ(c)), items taken
+as independent. `top` does the same with the most likely answers. What has no answer leaves what is derived from it unscored.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+
+from inference.records import Score
+from inference.rubric import Dimension, Rubric, Step, terms
+
+_Answers = Mapping[tuple[str, str, int | None], Score]
+"""(step, dimension, item) → answer."""
+
+
+def aggregate(rubric: Rubric, answers: Sequence[Score]) -> tuple[Score, ...]:
+    """One score per pair of `rubric.scored`, in its order.
+
+    A dimension that was answered for the step as a whole is taken as it is, also where it could be derived.
+    """
+    found: _Answers = {(score.step, score.dimension, score.item): score for score in answers}
+    done: dict[str, Score] = {}
+    # Sums come last in each step, in the order of the file, so that their parts are there.
+    for step, dimension in sorted(rubric.scored, key=lambda pair: (rubric.steps.index(pair[0]), bool(pair[1].sum_of))):
+        whole = found.get((step.name, dimension.name, None))
+        done[f"{step.name}.{dimension.name}"] = whole or _derived(step, dimension, found, done)
+    return tuple(done[f"{step.name}.{dimension.name}"] for step, dimension in rubric.scored)
+
+
+def _derived(step: Step, dimension: Dimension, found: _Answers, done: Mapping[str, Score]) -> Score:
+    if dimension.sum_of:
+        return _sum(step, dimension, [(part, done[part]) for part in terms(step, dimension)])
+    if step.items is None:
+        return Score(step=step.name, dimension=dimension.name, unscored=f"no answer on {dimension.title}")
+    name = dimension.distinct or dimension.name
+    missing = next((fault for item in _numbers(step) if (fault := _missing(step, name, item, found)) is not None), None)
+    if missing is not None:
+        return Score(step=step.name, dimension=dimension.name, unscored=missing)
+    combine = _distinct if dimension.distinct else _total
+    return Score(
+        step=step.name,
+        dimension=dimension.name,
+        value=combine(step, name, found, _value),
+        top=combine(step, name, found, _top),
+    )
+
+
+def _numbers(step: Step) -> range:
+    assert step.items is not None
+    return range(1, step.items.count + 1)
+
+
+def _missing(step: Step, name: str, item: int, found: _Answers) -> str | None:
+    """Why `name` of `item` cannot count; None where it can, or needs not: an item that surely is not valid."""
+    assert step.items is not None
+    for needed in dict.fromkeys(filter(None, (step.items.valid, name))):
+        answer = found.get((step.name, needed, item))
+        if answer is None or answer.unscored is not None:
+            return f"item {item}: {answer.unscored if answer else f'no answer on {needed}'}"
+        if needed == step.items.valid and answer.value == 0:
+            return None
+    return None
+
+
+def _value(score: Score) -> float:
+    assert score.value is not None
+    return score.value
+
+
+def _top(score: Score) -> float:
+    return _value(score) if score.top is None else score.top
+
+
+_Read = Callable[[Score], float]
+
+
+def _counts(step: Step, item: int, found: _Answers, read: _Read) -> float:
+    """How far an item counts: P(valid), 1 where every item does."""
+    assert step.items is not None
+    return read(found[step.name, step.items.valid, item]) if step.items.valid else 1.0
+
+
+def _total(step: Step, name: str, found: _Answers, read: _Read) -> float:
+    assert step.items is not None
+    parts = []
+    for item in _numbers(step):
+        weight = _counts(step, item, found, read)
+        if name == step.items.valid:
+            parts.append(weight)
+        elif weight > 0:
+            parts.append(weight * read(found[step.name, name, item]))
+    return math.fsum(parts)
+
+
+def _distinct(step: Step, name: str, found: _Answers, read: _Read) -> float:
+    absent: dict[str, float] = {}
+    for item in _numbers(step):
+        weight = _counts(step, item, found, read)
+        if weight > 0:
+            for choice, probability in _choices(found[step.name, name, item], read).items():
+                absent[choice] = absent.get(choice, 1.0) * (1.0 - weight * probability)
+    return math.fsum(1.0 - probability for probability in absent.values())
+
+
+def _choices(score: Score, read: _Read) -> Mapping[str, float]:
+    assert score.choice is not None
+    return score.distribution if score.distribution and read is _value else {score.choice: 1.0}
+
+
+def _sum(step: Step, dimension: Dimension, parts: Sequence[tuple[str, Score]]) -> Score:
+    missing = next((f"{key}: {part.unscored}" for key, part in parts if part.unscored is not None), None)
+    if missing is not None:
+        return Score(step=step.name, dimension=dimension.name, unscored=missing)
+    scores = [part for _, part in parts]
+    return Score(
+        step=step.name,
+        dimension=dimension.name,
+        value=math.fsum(map(_value, scores)),
+        top=math.fsum(map(_top, scores)),
+    )
