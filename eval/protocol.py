@@ -36,7 +36,7 @@ HUMAN = "human"
 """As method: raters compared with each other."""
 HUMAN_HUMAN = "human–human"
 METRICS = {"qwk": "QWK", "pearson": "r", "icc2_1": "ICC(2,1)"}
-"""Metric → name for people. ``qwk`` is the dimension's `headline_qwk`: of whole points, of half ones where fractional."""
+"""Metric → name for people. ``qwk`` is the dimension's `headline_qwk`: of whole points, or of half ones."""
 
 Pairs = Sequence[tuple[Step, Dimension]]
 

@@ -154,7 +154,7 @@ def _sentence(one: Significance) -> str:
     return (
         f"best {one.judges[0]}, QWK {number(_known(paired.a[QWK]))}, against second {one.judges[1]}, "
         f"{number(_known(paired.b[QWK]))}, on the responses both scored (n = {count(paired.n)}): "
-        f"difference {signed(_known(one.difference))}{f' ({ends})' if ends else ''}; "
+        f"difference {signed(_known(one.difference))}{f' (95 %: {ends})' if ends else ''}; "
         f"paired bootstrap over clusters {_p(paired.p[QWK])}; "
         f"paired t-test over {one.dimensions} dimensions t = {_decimals(paired.t)}, {_p(paired.p_t)}."
     )

@@ -1,15 +1,15 @@
 """Scores of judges that were recorded earlier: CSV in, judgements out, and back.
 
 One line per sample: ``id``, then ``<judge>_top`` and ``<judge>_value`` (or ``<judge>_weighted``) for each judge, or a
-bare column ``<judge>`` where both are the same. An empty cell is a missing score; columns ``<judge>_unscored`` with the
-reasons, as ``python -m inference judge`` writes them, are passed over. No texts, so a file of scores can be published
-where the responses can't, and every table can be computed again from it.
+bare column ``<judge>`` where both are the same. With several dimensions the name of the dimension stands before the
+ending: ``<judge>_<step>.<dimension>_top``; sums without a column are computed. An empty cell is a missing score;
+columns ``…_unscored`` with the reasons, as ``python -m inference judge`` writes them, are passed over. No texts, so a
+file of scores can be published where the responses can't, and every table can be computed again from it.
 
 Published scores are taken as they were published: single scores off the rubric's scale are kept and reported, since the
 published metrics count them. A judge with more of them than `OFF_SCALE_SHARE` is on another scale and refused.
 """
 
-import csv
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,15 +17,17 @@ from pathlib import Path
 
 from pydantic import Field
 
+from inference.aggregation import aggregate
 from inference.config import StrictModel
-from inference.errors import UserError
+from inference.errors import UserError, named, named_list, quoted
+from inference.files import read_csv
 from inference.records import Judgement, Sample, Score
 from inference.rubric import Dimension, Rubric, Step
+from inference.score_file import UNSCORED_ENDING
 
 METHOD = "recorded"
 UNSCORED = "no recorded score"
 _VALUE_ENDINGS = ("_value", "_weighted")
-_REASON_ENDING = "_unscored"
 _SHOWN = 5
 OFF_SCALE_SHARE = 0.01
 """Largest share of a judge's scores that may lie off the scale."""
@@ -49,18 +51,23 @@ class Recorded:
     """Sentences to show the user: ids that are not among the samples, samples without a line or a score."""
 
 
+_Columns = dict[str, dict[str, tuple[str, str]]]
+"""Judge → "step.dimension" → (column of top, column of value)."""
+_Lines = dict[str, tuple[int, dict[str, str]]]
+"""Id → (line number, row)."""
+
+
 def read_recorded(
     path: Path | str, samples: Sequence[Sample], rubric: Rubric, judges: Sequence[str] | None = None
 ) -> Recorded:
     """Judgements (method "recorded") of all judges in the file, or of `judges`.
 
-    Raises UserError for an unreadable file, repeated ids, an unknown judge, cells that are no numbers, a judge on
-    another scale, a column without its partner, and rubrics with more than one dimension (the form holds one score).
+    Raises UserError for an unreadable file, repeated ids, an unknown judge or dimension, cells that are no numbers, a
+    judge on another scale, and a column without its partner.
     """
     path = Path(path)
-    step, dimension = _only_dimension(rubric, path)
     header, lines = _read(path)
-    columns = _wanted(path, _judge_columns(path, header), judges)
+    columns = _wanted(path, _judge_columns(path, header, rubric), judges)
     known = {sample.id for sample in samples}
     if known.isdisjoint(lines):
         raise UserError(
@@ -69,103 +76,128 @@ def read_recorded(
     notes = _count_note(path, "ids that are not among the samples", [name for name in lines if name not in known])
     notes += _count_note(path, "samples without a line", [sample.id for sample in samples if sample.id not in lines])
     judgements = []
-    for judge, pair in columns.items():
-        scores = {
-            name: _score(step, dimension, [_number(path, number, column, row[column]) for column in pair])
-            for name, (number, row) in lines.items()
-        }
-        notes += _check_scale(path, judge, scores, dimension)
-        notes += _count_note(
-            path, f"lines without a score of {judge}", [name for name in scores if scores[name].unscored]
-        )
-        missing = Score(step=step.name, dimension=dimension.name, unscored=UNSCORED)
+    for judge, of_judge in columns.items():
+        scores, found = _scores(path, judge, of_judge, lines, rubric)
+        notes += found
+        missing = _answers(rubric)
         judgements += [
             Judgement(
                 sample_id=sample.id,
                 judge=judge,
                 method=METHOD,
                 rubric=f"{rubric.name}@{rubric.digest}",
-                scores=(scores.get(sample.id, missing),),
+                scores=aggregate(rubric, scores.get(sample.id, missing)),
             )
             for sample in samples
         ]
     return Recorded(judgements, notes)
 
 
-def _only_dimension(rubric: Rubric, path: Path) -> tuple[Step, Dimension]:
-    if len(rubric.scored) != 1:
+def _read(path: Path) -> tuple[list[str], _Lines]:
+    """Header, and the lines."""
+    lines: _Lines = {}
+    header: list[str] = []
+    for number, row in read_csv(path):
+        header = list(row)
+        if "id" not in row or len(row) < 2:
+            break
+        if row["id"] in lines:
+            raise UserError(
+                f"{path}: line {number} repeats the id {quoted(row['id'], 40)} of line {lines[row['id']][0]}"
+            )
+        lines[row["id"]] = (number, row)
+    if not lines:
         raise UserError(
-            f"{path}: files of recorded scores hold one score per judge, but rubric {rubric.name} has "
-            f"{len(rubric.scored)} dimensions; use a rubric with the one dimension that was scored"
+            f"{path}: needs a column id, columns with judges' scores and a line per sample, found "
+            f"{f'the columns {named_list(header)}' if header else 'no line below the header'}"
         )
-    return rubric.scored[0]
-
-
-def _read(path: Path) -> tuple[list[str], dict[str, tuple[int, dict[str, str]]]]:
-    """Header, and id → (line number, row)."""
-    lines: dict[str, tuple[int, dict[str, str]]] = {}
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            reader = csv.DictReader(file, strict=True)
-            header = list(reader.fieldnames or [])
-            if "id" not in header or len(header) < 2:
-                raise UserError(f"{path}: needs a column id and columns with judges' scores, found {header}")
-            if len(set(header)) < len(header):
-                raise UserError(f"{path}: two columns have the same name in {header}")
-            for row in reader:
-                if None in row or None in row.values():
-                    raise UserError(f"{path}: line {reader.line_num} has another number of cells than the header")
-                if row["id"] in lines:
-                    raise UserError(
-                        f"{path}: line {reader.line_num} repeats the id {row['id']!r} of line {lines[row['id']][0]}"
-                    )
-                lines[row["id"]] = (reader.line_num, row)
-    except FileNotFoundError:
-        raise UserError(f"{path}: no such file; check the path (it is relative to {Path.cwd()})") from None
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise UserError(f"{path}: cannot be read as a UTF-8 CSV file ({error})") from None
     return header, lines
 
 
-def _judge_columns(path: Path, header: Sequence[str]) -> dict[str, tuple[str, str]]:
-    """Judge → (column of top, column of value), in the order of the header."""
-    columns: dict[str, tuple[str, str]] = {}
+def _judge_columns(path: Path, header: Sequence[str], rubric: Rubric) -> _Columns:
+    """In the order of the header."""
+    columns: _Columns = {}
     for name in header:
-        ending = next((end for end in ("_top", *_VALUE_ENDINGS) if name.endswith(end)), None)
-        if name == "id" or name.endswith(_REASON_ENDING):
+        if name == "id" or name.endswith(UNSCORED_ENDING):
             continue
-        if ending is None:
-            pair = (name, name)
-        else:
-            judge = name.removesuffix(ending)
-            values = [judge + end for end in _VALUE_ENDINGS if judge + end in header]
-            if f"{judge}_top" not in header or len(values) != 1:
-                raise UserError(
-                    f"{path}: column {name} needs {judge}_top and one of {judge}_value, {judge}_weighted beside it"
-                )
-            pair = (f"{judge}_top", values[0])
-        judge = name.removesuffix(ending or "")
-        if not judge.strip():
+        stem, pair = _pair(path, name, header)
+        if not stem.strip():
             raise UserError(
                 f"{path}: column {header.index(name) + 1} ({name!r}) names no judge; name it, or remove it "
                 "(a comma at the end of the header makes such a column)"
             )
-        if columns.setdefault(judge, pair) != pair:
+        judge, key = _judge_and_key(path, name, stem, rubric)
+        if columns.setdefault(judge, {}).setdefault(key, pair) != pair:
             raise UserError(
-                f"{path}: the judge {judge} has both a column of its own and one with an ending; keep one of them"
+                f"{path}: the judge {stem} has both a column of its own and one with an ending; keep one of them"
             )
     return columns
 
 
-def _wanted(
-    path: Path, columns: dict[str, tuple[str, str]], judges: Sequence[str] | None
-) -> dict[str, tuple[str, str]]:
+def _pair(path: Path, name: str, header: Sequence[str]) -> tuple[str, tuple[str, str]]:
+    """Name without its ending, and the columns of (top, value)."""
+    ending = next((end for end in ("_top", *_VALUE_ENDINGS) if name.endswith(end)), None)
+    if ending is None:
+        return name, (name, name)
+    stem = name.removesuffix(ending)
+    values = [stem + end for end in _VALUE_ENDINGS if stem + end in header]
+    if f"{stem}_top" not in header or len(values) != 1:
+        raise UserError(f"{path}: column {name} needs {stem}_top and one of {stem}_value, {stem}_weighted beside it")
+    return stem, (f"{stem}_top", values[0])
+
+
+def _judge_and_key(path: Path, column: str, stem: str, rubric: Rubric) -> tuple[str, str]:
+    if rubric.single:
+        step, dimension = rubric.asked[0]
+        return stem, f"{step.name}.{dimension.name}"
+    keys = [f"{step.name}.{dimension.name}" for step, dimension in rubric.scored]
+    # The longest: names of steps may hold the ends of others.
+    key = max((key for key in keys if stem.endswith(f"_{key}") and len(stem) > len(key) + 1), key=len, default="")
+    if not key:
+        raise UserError(
+            f"{path}: column {named(column)} names no judge and dimension of rubric {rubric.name}; write it like "
+            f"judge_{keys[0]}_value, or remove it"
+        )
+    return stem.removesuffix(f"_{key}"), key
+
+
+def _wanted(path: Path, columns: _Columns, judges: Sequence[str] | None) -> _Columns:
     if judges is None:
         return columns
     unknown = [judge for judge in judges if judge not in columns]
     if unknown:
         raise UserError(f"{path}: has no judge {', '.join(unknown)}; it has {', '.join(columns)}")
     return {judge: columns[judge] for judge in judges}
+
+
+def _answers(rubric: Rubric) -> list[Score]:
+    """What a file has to hold, unscored: all but sums."""
+    return [Score(step=step.name, dimension=dimension.name, unscored=UNSCORED) for step, dimension in rubric.predicted]
+
+
+def _scores(
+    path: Path, judge: str, columns: Mapping[str, tuple[str, str]], lines: _Lines, rubric: Rubric
+) -> tuple[dict[str, list[Score]], list[str]]:
+    """Id → scores of a judge without what is derived, and notes."""
+    absent = [score for score in _answers(rubric) if score.key not in columns]
+    scores: dict[str, list[Score]] = {name: list(absent) for name in lines}
+    notes = [f"{path}: no column of {judge} for {named_list(score.key for score in absent)}"] if absent else []
+    unscored: dict[str, None] = {}
+    for step, dimension in rubric.scored:
+        key = f"{step.name}.{dimension.name}"
+        if key not in columns:
+            continue
+        found = {
+            name: _score(step, dimension, [_number(path, number, column, row[column]) for column in columns[key]])
+            for name, (number, row) in lines.items()
+        }
+        what = judge if rubric.single else f"{judge} on {key}"
+        notes += _check_scale(path, what, found, dimension)
+        unscored |= dict.fromkeys(name for name, score in found.items() if score.unscored)
+        for name, score in found.items():
+            scores[name].append(score)
+    a_score = "a score" if rubric.single else "all scores"
+    return scores, notes + _count_note(path, f"lines without {a_score} of {judge}", list(unscored))
 
 
 def _number(path: Path, line: int, column: str, cell: str) -> float | None:

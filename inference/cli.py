@@ -19,7 +19,9 @@ rubric_app = typer.Typer(help="Look at a rubric, or check one of your own.", no_
 app.add_typer(rubric_app, name="rubric")
 
 ConfigPath = Annotated[Path, typer.Option("--config", help="A YAML file.", show_default=False)]
-RubricPath = Annotated[Path, typer.Argument(help="A rubric, such as configs/rubrics/aut.yaml.", show_default=False)]
+RubricPath = Annotated[
+    Path, typer.Argument(help="A rubric file, or the name of one in configs/rubrics.", show_default=False)
+]
 
 
 @app.command()
@@ -59,22 +61,39 @@ def check_adapter(config: ConfigPath) -> None:
 
 @rubric_app.command()
 def show(rubric: RubricPath) -> None:
-    """Print a rubric as a judge is told it."""
+    """Print a rubric: what a judge is told, and what is computed from the answers."""
     from inference.prompts import describe
-    from inference.rubric import load_rubric
+    from inference.rubric import load_rubric, variants_of
 
     loaded = load_rubric(rubric)
-    typer.echo(f"{loaded.name} ({loaded.digest})\n{loaded.description}\n\n{describe(loaded)}")
+    lines = [f"{loaded.name} ({loaded.digest})", loaded.description, "", describe(loaded)]
+    computed = [(step, d) for step, d in loaded.scored if d.derived or d.per_item]
+    if computed:
+        lines += ["", "Computed from the answers:"]
+    for step, dimension in computed:
+        how = f"sum of {', '.join(dimension.sum_of)}" if dimension.sum_of else "sum over the items"
+        if dimension.distinct:
+            how = f"different {dimension.distinct} names among the items that count"
+        low, high = dimension.range
+        lines.append(f"- {step.name}.{dimension.name} ({low} to {high}): {how}")
+    if variants := variants_of(rubric):
+        lines += ["", f"Variants, chosen by {str(rubric).partition('#')[0]}#NAME,NAME: {', '.join(variants)}"]
+    typer.echo("\n".join(lines))
 
 
 @rubric_app.command()
 def check(rubric: RubricPath) -> None:
-    """Check a rubric file; says what is wrong and where."""
-    from inference.rubric import load_rubric
+    """Check a rubric file and its variants; says what is wrong and in which line."""
+    from inference.rubric import load_rubric, variants_of
 
     loaded = load_rubric(rubric)
+    variants = variants_of(rubric)
+    for variant in variants:
+        load_rubric(f"{str(rubric).partition('#')[0]}#{variant}")
     scored = ", ".join(f"{step.name}.{dimension.name} {list(dimension.range)}" for step, dimension in loaded.scored)
     typer.echo(f"{rubric} is a valid rubric: {scored}")
+    if variants:
+        typer.echo(f"its variants are valid, too: {', '.join(variants)}")
 
 
 def main() -> None:

@@ -98,7 +98,7 @@ class Score(StrictModel):
     item: int | None = Field(default=None, ge=1)
     """Number of the item that is scored; None where the whole step is."""
     value: Finite | None = None
-    """Expected value over the grid, renormalised; equals `top` without log-probabilities. None = unscored or a choice."""
+    """Expected value over the grid, renormalised; equals `top` without log-probabilities. None: unscored or choice."""
     top: Finite | None = None
     """Most likely score."""
     choice: str | None = None

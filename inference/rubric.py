@@ -1,6 +1,6 @@
 """A rubric as validated data: steps, items, dimensions, ranges and levels, read from ``configs/rubrics/*.yaml``.
 
-A dimension is asked of the judge, per step or per item of a step, or derived from others by code (`inference.aggregation`).
+A dimension is asked of the judge, per step or per item of a step, or derived by code (`inference.aggregation`).
 """
 
 import hashlib
@@ -69,7 +69,7 @@ class Dimension(StrictModel):
         given = [kind for kind, there in kinds.items() if there]
         if len(given) != 1:
             raise ValueError(
-                f"{self.name}: needs exactly one of range, choices, sum_of and distinct, has {', '.join(given) or 'none'}"
+                f"{self.name}: needs one of range, choices, sum_of and distinct, has {', '.join(given) or 'none'}"
             )
         if self.choices and not self.per_item:
             raise ValueError(f"{self.name}: choices are for dimensions with `per_item: true`")
@@ -181,12 +181,12 @@ class Step(StrictModel):
             raise ValueError(f"step {self.name}: has `items`, so what is asked has to be `per_item: true`")
         elif self.items.valid and not any(d.name == self.items.valid and d.range == (0, 1) for d in per_item):
             raise ValueError(
-                f"step {self.name}: items.valid has to name a dimension per item with range [0, 1], not {self.items.valid!r}"
+                f"step {self.name}: items.valid names {self.items.valid!r}, no dimension per item with range [0, 1]"
             )
         for dimension in self.dimensions:
             if dimension.distinct and not any(d.name == dimension.distinct and d.choices for d in per_item):
                 raise ValueError(
-                    f"step {self.name}: {dimension.name} counts {dimension.distinct!r}, which is no dimension with choices"
+                    f"step {self.name}: {dimension.name} counts {dimension.distinct!r}, no dimension with choices"
                 )
         return self
 
@@ -220,7 +220,7 @@ class Rubric(StrictModel):
                 unknown = [part for part in terms(step, dimension) if part not in known - choices]
                 if unknown:
                     raise ValueError(
-                        f"step {step.name}: {dimension.name} sums {named_list(unknown)}: not a scored dimension before it"
+                        f"step {step.name}: {dimension.name} sums {named_list(unknown)}, no scored dimension before it"
                     )
                 known.add(f"{step.name}.{dimension.name}")
         return self

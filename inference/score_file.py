@@ -22,16 +22,18 @@ def write_scores(path: Path | str, samples: Sequence[Sample], rubric: Rubric, ju
     """Write one row per sample: ``id``, then per judge ``<judge>_value``, ``<judge>_top`` and ``<judge>_unscored``.
 
     Six decimals; repeats are averaged. Without a score the cells are empty and ``…_unscored`` holds the reason.
-    With several dimensions the columns are ``<judge>_<step>.<dimension>_value`` and so on, numbers are as short as eight
-    decimals allow, and two things are left out: ``…_unscored`` where every sample is scored, and sums that are no more
-    than the sums of other columns, which readers compute.
+    With several dimensions the columns are ``<judge>_<step>.<dimension>_value`` and so on, with at most eight decimals,
+    and two things are left out: ``…_unscored`` where every sample is scored, and sums that are no more than the sums of
+    other columns, which readers compute.
     Raises UserError where two methods share the name of a judge, or the file cannot be written.
     """
     path = Path(path)
     found = _by_judge(judgements, path)
     columns = {"id": [sample.id for sample in samples]}
     for judge, scores in found.items():
-        columns |= _single(judge, scores, samples, rubric) if rubric.single else _several(judge, scores, samples, rubric)
+        columns |= (
+            _single(judge, scores, samples, rubric) if rubric.single else _several(judge, scores, samples, rubric)
+        )
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(columns)
@@ -68,10 +70,9 @@ def _single(judge: str, scores: _Scores, samples: Sequence[Sample], rubric: Rubr
 def _several(judge: str, scores: _Scores, samples: Sequence[Sample], rubric: Rubric) -> dict[str, list[str]]:
     keys = [f"{step.name}.{dimension.name}" for step, dimension in rubric.scored]
     pairs = {key: [_pair(scores, sample.id, key) for sample in samples] for key in keys}
+    mere = _mere_sums(rubric, pairs)
     columns: dict[str, list[str]] = {}
-    for key in keys:
-        if key in _mere_sums(rubric, pairs):
-            continue
+    for key in (key for key in keys if key not in mere):
         columns[f"{judge}_{key}_value"] = ["" if pair is None else _short(pair[0]) for pair in pairs[key]]
         columns[f"{judge}_{key}_top"] = ["" if pair is None else _short(pair[1]) for pair in pairs[key]]
         reasons = _reasons(scores, samples, key, pairs[key])
@@ -81,7 +82,9 @@ def _several(judge: str, scores: _Scores, samples: Sequence[Sample], rubric: Rub
 
 
 def _pair(scores: _Scores, sample: str, key: str) -> _Pair:
-    pairs = [(s.value, s.value if s.top is None else s.top) for s in scores.get((sample, key), []) if s.value is not None]
+    pairs = [
+        (s.value, s.value if s.top is None else s.top) for s in scores.get((sample, key), []) if s.value is not None
+    ]
     return (fmean(value for value, _ in pairs), fmean(top for _, top in pairs)) if pairs else None
 
 
@@ -94,15 +97,20 @@ def _reasons(scores: _Scores, samples: Sequence[Sample], key: str, pairs: Sequen
 
 
 def _mere_sums(rubric: Rubric, pairs: dict[str, list[_Pair]]) -> set[str]:
-    """The sums that for every sample are what their parts add up to, or missing where a part is."""
-    sums = {f"{step.name}.{dimension.name}" for step, dimension in rubric.scored if dimension.sum_of}
-    mere = set(sums)
-    for number in range(len(next(iter(pairs.values())))):
-        parts = [_score(key, of[number]) for key, of in pairs.items() if key not in sums]
-        for added in aggregate(rubric, parts):
-            given = pairs[added.key][number]
-            if added.key in mere and not _same(given, added):
-                mere.discard(added.key)
+    """The sums that for every sample are what the other columns add up to, or missing where one of these is."""
+    mere = {f"{step.name}.{dimension.name}" for step, dimension in rubric.scored if dimension.sum_of}
+    while mere:
+        others = [key for key in pairs if key not in mere]
+        odd = {
+            added.key
+            for number in range(len(next(iter(pairs.values()))))
+            for added in aggregate(rubric, [_score(key, pairs[key][number]) for key in others])
+            if added.key in mere and not _same(pairs[added.key][number], added)
+        }
+        if not odd:
+            break
+        # Sums of a sum that is written are sums of what is written.
+        mere -= odd
     return mere
 
 

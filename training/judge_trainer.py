@@ -106,8 +106,8 @@ def logits_only_at(head: nn.Module, rows: Tensor, columns: Tensor) -> Iterator[N
 class JudgeTrainer(Trainer):
     """Trains a judge on `Row`s. Loss = ce_weight · ce + raft_weight · raft, mean over the rows of a batch.
 
-    `readers` are in the order of `Rubric.predicted`; `ranges` their (lowest, highest) scores. `score` evaluates a set of
-    rows; `validate` turns it into metrics that join the log at each evaluation.
+    `readers` are in the order of `Rubric.predicted`; `ranges` their (lowest, highest) scores. `score` evaluates a set
+    of rows; `validate` turns it into metrics that join the log at each evaluation.
     """
 
     args: JudgeTrainingArguments

@@ -8,7 +8,16 @@ import numpy as np
 import pytest
 
 from eval.agreement import agreement, pearson
-from eval.metrics import metric_rows, off_grid_masses, rated, score_tables, within_object_pearson
+from eval.metrics import (
+    SHOWN,
+    cluster,
+    headline_qwk,
+    metric_rows,
+    off_grid_masses,
+    rated,
+    score_tables,
+    within_object_pearson,
+)
 from eval.rows import MetricRow, read_rows, write_rows
 from inference.errors import UserError
 from inference.records import Judgement, Sample, Score
@@ -212,3 +221,31 @@ def test_mass_off_the_scale_is_averaged_over_the_judgements_of_a_split() -> None
         ("part", "j", "value", None, None),
     ]
     assert [row.value for row in found] == pytest.approx([2.0 / 4, 2.0 / 3])
+
+
+def test_the_qwk_of_reports_follows_the_scale() -> None:
+    fractional = Dimension(name="d", description="d", range=(1, 5), fractional=True)
+    whole = Dimension(name="d", description="d", range=(1, 5))
+    assert (headline_qwk(fractional), headline_qwk(whole)) == ("qwk_half_point", "qwk_integer")
+
+
+def test_scenarios_that_are_texts_are_clusters_by_their_short_name() -> None:
+    one = Sample(id="s", scenario="a long text", responses={})
+    assert (cluster(one), cluster(one.model_copy(update={"scenario_id": "FS1"}))) == ("a long text", "FS1")
+
+
+def test_with_several_dimensions_only_what_is_shown_has_intervals() -> None:
+    other = Dimension(name="useful", description="d", range=(1, 5))
+    step = RUBRIC.steps[0].model_copy(update={"dimensions": (*RUBRIC.steps[0].dimensions, other)})
+    rubric = RUBRIC.model_copy(update={"steps": (step,)})
+    samples = [sample(number, score) for number, score in enumerate(HUMAN)]
+    judgements = [judgement(number, score) for number, score in enumerate(JUDGED)]
+    splits = {"test": {one.id for one in samples}}
+    rows = metric_rows("run", "x", samples, judgements, rubric, splits, 0, False, resamples=50)
+    wide = {row.metric for row in rows if row.low is not None}
+    assert wide == {*SHOWN, "qwk_half_point", "length_pearson"}
+    single = {row.metric for row in rows_of(samples, judgements) if row.low is not None}
+    assert single == wide | {
+        *("spearman", "qwk_integer", "qwk_tenth", "qwk_integer_half_even", "mae", "sd_target", "sd_pred"),
+        *("icc1_1", "icc3_1", "icc1_k", "icc2_k", "icc3_k", "length_spearman"),
+    }

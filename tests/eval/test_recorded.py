@@ -1,14 +1,17 @@
 """Reading and writing files of recorded scores."""
 
+import random
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
 from eval.metrics import score_tables
 from eval.recorded import UNSCORED, read_recorded
+from inference.aggregation import aggregate
 from inference.errors import UserError
 from inference.records import Judgement, Sample, Score
-from inference.rubric import Dimension, Rubric, Step
+from inference.rubric import Dimension, Rubric, Step, load_rubric
 from inference.score_file import write_scores
 
 NOVEL = Dimension(name="novel", description="d", range=(1, 5), fractional=True)
@@ -77,7 +80,7 @@ def test_single_scores_off_the_scale_are_kept_and_reported(tmp_path: Path) -> No
         ("name,a\ns0,1\n", "needs a column id"),
         ("id\ns0\n", "columns with judges' scores"),
         ("", "needs a column id"),
-        ("id,a,a\ns0,1,1\n", "two columns have the same name"),
+        ("id,a,a\ns0,1,1\n", "the header repeats a;"),
         ("id,a\nx,1\n", "none of its ids is among the samples"),
         ("id,a\ns0,1\ns0,2\n", "line 3 repeats the id 's0' of line 2"),
         ("id,a\ns0,1,2\n", "line 2 has another number of cells"),
@@ -97,19 +100,15 @@ def test_faulty_files(tmp_path: Path, text: str, message: str) -> None:
         read_recorded(written(tmp_path, text), SAMPLES, RUBRIC)
 
 
-def test_unknown_judges_missing_files_and_wide_rubrics(tmp_path: Path) -> None:
+def test_unknown_judges_and_missing_files(tmp_path: Path) -> None:
     path = written(tmp_path, "id,a\ns0,1\n")
     with pytest.raises(UserError, match="has no judge b; it has a"):
         read_recorded(path, SAMPLES, RUBRIC, ["b"])
     with pytest.raises(UserError, match="no such file"):
         read_recorded(tmp_path / "none.csv", SAMPLES, RUBRIC)
     (tmp_path / "latin.csv").write_bytes("id,é\n".encode("latin-1"))
-    with pytest.raises(UserError, match="cannot be read as a UTF-8 CSV"):
+    with pytest.raises(UserError, match="not UTF-8"):
         read_recorded(tmp_path / "latin.csv", SAMPLES, RUBRIC)
-    other = NOVEL.model_copy(update={"name": "useful"})
-    wide = Rubric(name="wide", description="d", steps=(Step(name="use", task="t", dimensions=(NOVEL, other)),))
-    with pytest.raises(UserError, match="rubric wide has 2 dimensions"):
-        read_recorded(path, SAMPLES, wide)
 
 
 def judged(number: int, judge: str, value: float | None, top: float | None = None, *, repeat: int = 0) -> Judgement:
@@ -144,3 +143,152 @@ def test_two_methods_need_two_names(tmp_path: Path) -> None:
     judgements = [judged(0, "a", 1.0, 1.0), judged(0, "a", 1.0, 1.0).model_copy(update={"method": "compact"})]
     with pytest.raises(UserError, match="two methods share the judge name"):
         write_scores(tmp_path / "scores.csv", SAMPLES, RUBRIC, judgements)
+
+
+PLAN = Rubric(
+    name="plan",
+    description="d",
+    steps=(
+        Step(
+            name="ideas",
+            task="t",
+            dimensions=(
+                Dimension(name="fluency", description="d", range=(0, 8)),
+                Dimension(name="novelty", description="d", range=(0, 3)),
+                Dimension(name="overall", description="d", sum_of=("fluency", "novelty"), reported=False),
+            ),
+        ),
+        Step(name="plan_ideas", task="t", dimensions=(Dimension(name="novelty", description="d", range=(1, 5)),)),
+    ),
+)
+
+
+def all_scores(judgement: Judgement) -> dict[str, tuple[float | None, float | None]]:
+    return {score.key: (score.top, score.value) for score in judgement.scores}
+
+
+def test_several_dimensions_and_their_sums(tmp_path: Path) -> None:
+    text = (
+        "id,a_ideas.fluency_top,a_ideas.fluency_value,a_ideas.novelty,a_plan_ideas.novelty_weighted,"
+        "a_plan_ideas.novelty_top,b_1_ideas.novelty\n"
+        "s0,3,3.25,2,4.5,5,1\ns1,,,1,2,2,\ns2,8,7.5,3,1,1,3\ns3,4,4,,3,3,0\n"
+    )
+    path = written(tmp_path, text)
+    found = read_recorded(path, SAMPLES, PLAN)
+    a, b = (
+        {one.sample_id: all_scores(one) for one in found.judgements if one.judge == judge} for judge in ("a", "b_1")
+    )
+    assert a["s0"] == {
+        "ideas.fluency": (3, 3.25),
+        "ideas.novelty": (2, 2),
+        "ideas.overall": (5, 5.25),
+        "plan_ideas.novelty": (5, 4.5),
+    }
+    assert (a["s1"]["ideas.fluency"], a["s1"]["ideas.overall"], a["s1"]["ideas.novelty"]) == (
+        (None, None),
+        (None, None),
+        (1, 1),
+    )
+    assert a["s3"]["ideas.overall"] == (None, None)
+    assert b["s2"]["ideas.novelty"] == (3, 3)
+    assert b["s2"]["ideas.overall"] == b["s2"]["plan_ideas.novelty"] == (None, None)
+    assert found.notes == [
+        f"{path}: 2 lines without all scores of a: s1, s3",
+        f"{path}: no column of b_1 for ideas.fluency, plan_ideas.novelty",
+        f"{path}: 1 lines without all scores of b_1: s1",
+    ]
+
+
+def test_a_sum_in_the_file_is_taken_as_it_is(tmp_path: Path) -> None:
+    text = "id,a_ideas.fluency,a_ideas.novelty,a_ideas.overall,a_plan_ideas.novelty\ns0,3,2,7,1\ns1,3,2,,1\n"
+    found = read_recorded(written(tmp_path, text), SAMPLES[:2], PLAN)
+    assert [all_scores(one)["ideas.overall"] for one in found.judgements] == [(7, 7), (None, None)]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("id,a\ns0,1\n", r"column a names no judge and dimension of rubric plan; write it like judge_ideas.fluency_v"),
+        ("id,a_ideas.depth_top,a_ideas.depth_value\ns0,1,1\n", "column a_ideas.depth_top names no judge and dim"),
+        ("id,_ideas.fluency\ns0,1\n", "column _ideas.fluency names no judge"),
+        ("id,a_ideas.fluency_top\ns0,1\n", "needs a_ideas.fluency_top and one of a_ideas.fluency_value"),
+        ("id,a_ideas.novelty\ns0,9\n", "1 of 1 scores of a on ideas.novelty are off the scale 0 to 3"),
+        ("id,a_ideas.novelty,a_ideas.novelty_top,a_ideas.novelty_value\ns0,1,1,1\n", "a_ideas.novelty has both"),
+    ],
+)
+def test_faulty_files_of_several_dimensions(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        read_recorded(written(tmp_path, text), SAMPLES, PLAN)
+
+
+def planned(number: int, scores: Mapping[str, float | None], repeat: int = 0) -> Judgement:
+    answers = [
+        Score(
+            step=key.split(".")[0],
+            dimension=key.split(".")[1],
+            value=value,
+            top=None if value is None else float(round(value)),
+            unscored="cut off" if value is None else None,
+        )
+        for key, value in scores.items()
+    ]
+    return Judgement(
+        sample_id=f"s{number}",
+        judge="j",
+        method="direct",
+        rubric="r",
+        repeat=repeat,
+        scores=aggregate(PLAN, answers),
+    )
+
+
+def test_files_of_several_dimensions_hold_no_more_than_needed(tmp_path: Path) -> None:
+    path = tmp_path / "scores.csv"
+    complete = {"ideas.fluency": 2.123456789, "ideas.novelty": 3.0, "plan_ideas.novelty": 2.5}
+    write_scores(path, SAMPLES[:2], PLAN, [planned(0, complete), planned(1, {**complete, "ideas.novelty": None})])
+    assert path.read_text() == (
+        "id,j_ideas.fluency_value,j_ideas.fluency_top,j_ideas.novelty_value,j_ideas.novelty_top,"
+        "j_ideas.novelty_unscored,j_plan_ideas.novelty_value,j_plan_ideas.novelty_top\n"
+        "s0,2.12345679,2,3,3,,2.5,2\n"
+        "s1,2.12345679,2,,,cut off,2.5,2\n"
+    )
+
+
+def test_a_sum_that_its_parts_do_not_add_up_to_is_written(tmp_path: Path) -> None:
+    odd = planned(0, {"ideas.fluency": 2.0, "ideas.novelty": 1.0, "ideas.overall": 9.0, "plan_ideas.novelty": 1.0})
+    path = tmp_path / "scores.csv"
+    write_scores(path, SAMPLES[:1], PLAN, [odd])
+    assert "j_ideas.overall_value" in path.read_text()
+    assert all_scores(read_recorded(path, SAMPLES[:1], PLAN).judgements[0]) == all_scores(odd)
+
+
+def test_many_dimensions_read_back_the_same(tmp_path: Path) -> None:
+    rubric, chance = load_rubric("cgpst"), random.Random(0)
+    samples = [Sample(id=f"s{number}", scenario="x", responses={}) for number in range(12)]
+
+    def answer(step: Step, dimension: Dimension) -> Score:
+        if chance.random() < 0.02:
+            return Score(step=step.name, dimension=dimension.name, unscored="cut off")
+        value = chance.uniform(*dimension.range)
+        return Score(step=step.name, dimension=dimension.name, value=value, top=float(round(value)))
+
+    judgements = [
+        Judgement(
+            sample_id=sample.id,
+            judge="j",
+            method="direct",
+            rubric="r",
+            repeat=repeat,
+            scores=aggregate(rubric, [answer(*pair) for pair in rubric.predicted]),
+        )
+        for sample in samples
+        for repeat in range(2)
+    ]
+    path = tmp_path / "scores.csv"
+    write_scores(path, samples, rubric, judgements)
+    before, after = (
+        next(iter(score_tables(of).values())) for of in (judgements, read_recorded(path, samples, rubric).judgements)
+    )
+    assert before.keys() == after.keys()
+    for key, scores in before.items():
+        assert {name: pytest.approx(pair, abs=5e-7) for name, pair in scores.items()} == after[key], key

@@ -14,8 +14,14 @@ CATEGORIES = {
     *("Environment", "Ethics & Religion", "Government & Politics", "Law & Justice", "Miscellaneous"),
     *("Physical Health", "Psychological Health", "Recreation", "Social Relationships", "Technology", "Transportation"),
 }
-WRITTEN = [name for name in SCENARIOS if files("eval.benchmarks.simulation").joinpath(f"scenarios/{name.lower()}.yaml").is_file()]
-VOICES = [name for name in ("train", "test") if files("eval.benchmarks.simulation").joinpath(f"voices/{name}.yaml").is_file()]
+WRITTEN = [
+    name
+    for name in SCENARIOS
+    if files("eval.benchmarks.simulation").joinpath(f"scenarios/{name.lower()}.yaml").is_file()
+]
+VOICES = [
+    name for name in ("train", "test") if files("eval.benchmarks.simulation").joinpath(f"voices/{name}.yaml").is_file()
+]
 # Field → (fewest phrases, fewest words, most words).
 PHRASES = {
     "cites": (16, 3, 7),
@@ -130,7 +136,13 @@ SLOTS = {
     *("objective", "condition", "n", "big", "percent", "month", "year", "days", "other", "superlative", "noun"),
 }
 NEEDED = {
-    **{"openers": {"problem"}, "ties": {"cite"}, "whys": {"stake"}, "thin": {"problem"}, "instead": {"device", "actor"}},
+    **{
+        "openers": {"problem"},
+        "ties": {"cite"},
+        "whys": {"stake"},
+        "thin": {"problem"},
+        "instead": {"device", "actor"},
+    },
     **{"specifics": {"actor", "device", "place", "year"}, "aims": {"outcome"}, "thin_solutions": {"device"}},
     **{"stems": {"kvp"}, "given": {"condition"}, "tie_kvp": {"kvp"}, "tie_purpose": {"purpose"}},
     **{"tie_group": {"group"}, "tie_theme": {"theme"}, "criterion_clear": {"objective"}},
@@ -144,7 +156,9 @@ def voice_faults(pool: VoicePool) -> Iterator[str]:
         if count < least:
             yield f"{name}: {count} templates, {least} are needed"
     for name in ("reach", "effect", "care"):
-        yield from (f"{name}.{grade}: fewer than 8" for grade, found in enumerate(getattr(pool, name)) if len(set(found)) < 8)
+        yield from (
+            f"{name}.{grade}: fewer than 8" for grade, found in enumerate(getattr(pool, name)) if len(set(found)) < 8
+        )
     for name, found in content.items():
         for text in found:
             unknown = slots(text) - SLOTS

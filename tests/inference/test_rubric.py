@@ -74,3 +74,111 @@ def test_the_digest_follows_the_content_not_the_file(tmp_path: Path) -> None:
     rubric = load(tmp_path, GOOD)
     assert load(tmp_path, "# a comment\n" + GOOD).digest == rubric.digest
     assert load(tmp_path, GOOD.replace("How funny.", "How very funny.")).digest != rubric.digest
+
+
+ITEMS = """
+name: ideas
+description: Ideas are rated.
+steps:
+  - name: ideas
+    task: List ideas.
+    items: {kind: idea, count: 3, valid: counts}
+    dimensions:
+      - {name: counts, description: Whether it counts., per_item: true, range: [0, 1]}
+      - name: kind
+        key: k
+        description: Its kind.
+        per_item: true
+        choices: [art, law]
+      - {name: kinds, description: Kinds., distinct: kind}
+      - {name: overall, description: Sum., sum_of: [counts, kinds]}
+variants:
+  strict:
+    ideas.counts: {description: Whether it really counts.}
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "fault"),
+    [
+        ("range: [0, 1]}", "range: [0, 2]}", 5, "items.valid names 'counts', no dimension per item with range"),
+        ("valid: counts", "valid: kind", 5, "items.valid names 'kind'"),
+        (
+            "    items: {kind: idea, count: 3, valid: counts}\n",
+            "",
+            5,
+            "counts is per item, but the step has no `items`",
+        ),
+        ("per_item: true, range", "range", 5, "what is asked has to be `per_item: true`"),
+        ("distinct: kind}", "distinct: sort}", 5, "kinds counts 'sort', no dimension with choices"),
+        ("distinct: kind}", "distinct: kind, range: [0, 1]}", 15, "needs one of range, choices, sum_of and distinct"),
+        ("[counts, kinds]", "[counts, sorts]", 2, "overall sums ideas.sorts, no scored dimension before it"),
+        ("[counts, kinds]", "[counts, kind]", 2, "overall sums ideas.kind, no scored dimension"),
+        ("[counts, kinds]", "[overall]", 2, "overall sums ideas.overall, no scored dimension before it"),
+        ("key: k", "key: counts", 5, "two dimensions have the same key"),
+        ("choices: [art, law]", "choices: [art, art]", 10, "two different choices or more, repeated: ['art']"),
+        ("count: 3", "count: 0", 7, "steps.0.items.count"),
+        ("    task: List ideas.\n", "", 5, "needs a task"),
+    ],
+)
+def test_faults_of_items_and_derived_dimensions_have_their_line(
+    tmp_path: Path, old: str, new: str, line: int, fault: str
+) -> None:
+    assert old in ITEMS
+    with pytest.raises(UserError) as caught:
+        load(tmp_path, ITEMS.replace(old, new, 1))
+    assert f"line {line}: " in str(caught.value), str(caught.value)
+    assert fault in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("levels", "fault"),
+    [
+        ("{1-2: low, 2: mid}", "overlap"),
+        ("{3-1: low}", "high-low"),
+        ("{low: bad}", "neither a whole number nor a band"),
+    ],
+)
+def test_faulty_bands_of_levels(tmp_path: Path, levels: str, fault: str) -> None:
+    with pytest.raises(UserError, match=fault):
+        load(tmp_path, GOOD.replace("[1, 5]", f"[1, 5], levels: {levels}"))
+
+
+def test_variants(tmp_path: Path) -> None:
+    plain = load(tmp_path, ITEMS)
+    path = tmp_path / "rubric.yaml"
+    strict = load_rubric(f"{path}#strict")
+    assert strict.steps[0].dimensions[0].description == "Whether it really counts."
+    assert strict.digest != plain.digest
+    with pytest.raises(UserError, match="no variant lax; it has strict"):
+        load_rubric(f"{path}#lax")
+    for old, new, fault in (
+        ("ideas.counts: {desc", "ideas.count: {desc", "has no 'ideas.count'"),
+        ("    ideas.counts: {description: Whether it really counts.}", "    ideas.counts: 3", "write `variants"),
+    ):
+        path.write_text(ITEMS.replace(old, new), encoding="utf-8")
+        with pytest.raises(UserError, match=fault):
+            load_rubric(f"{path}#strict")
+
+
+def test_schema_of_items(tmp_path: Path) -> None:
+    schema = load(tmp_path, ITEMS).json_schema()["properties"]["ideas"]
+    assert (schema["type"], schema["minItems"], schema["maxItems"]) == ("array", 3, 3)
+    assert schema["items"]["properties"] == {
+        "counts": {"type": "integer", "enum": [0, 1]},
+        "k": {"type": "string", "enum": ["art", "law"]},
+    }
+
+
+def test_a_rubric_comes_back_from_its_dump(tmp_path: Path) -> None:
+    for rubric in (load(tmp_path, ITEMS), load_rubric("cgpst")):
+        again = Rubric.model_validate(rubric.model_dump(mode="json", exclude_defaults=True))
+        assert again.digest == rubric.digest
+        assert again.scored == rubric.scored
+
+
+def test_a_rubric_is_found_by_its_name_from_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert load_rubric("cgpst").name == "cgpst"
+    with pytest.raises(UserError, match="no such file"):
+        load_rubric("nowhere")

@@ -262,3 +262,71 @@ def test_a_distribution_sums_to_one_and_its_mean_stays_in_range(logprobs: dict[s
         assert score.distribution is not None
         assert math.fsum(score.distribution.values()) == pytest.approx(1.0)
         assert 1.0 - 1e-9 <= score.value <= 5.0 + 1e-9
+
+
+ITEMS = Rubric.model_validate(
+    {
+        "name": "ideas",
+        "description": "Ideas are rated.",
+        "steps": [
+            {
+                "name": "list",
+                "task": "List two ideas.",
+                "items": {"kind": "idea", "count": 2},
+                "dimensions": [
+                    {"name": "detail", "key": "d", "description": "detail", "per_item": True, "range": [0, 2]},
+                    {"name": "kind", "key": "k", "description": "kind", "per_item": True, "choices": ["art", "law"]},
+                ],
+            },
+            {"name": "pick", "task": "Pick.", "dimensions": [{"name": "fit", "description": "fit", "range": [1, 5]}]},
+        ],
+    }
+)
+
+
+def test_items_of_a_json_answer_are_read_one_by_one() -> None:
+    text = '{"list": [{"d": 2, "k": "law"}, {"d": 0, "k": "art"}], "pick": {"fit": 4}}'
+    found = read_json_answer(ITEMS, Completion(text=text))
+    assert [(s.step, s.dimension, s.item, s.value, s.choice) for s in found] == [
+        ("list", "detail", 1, 2, None),
+        ("list", "kind", 1, None, "law"),
+        ("list", "detail", 2, 0, None),
+        ("list", "kind", 2, None, "art"),
+        ("pick", "fit", None, 4, None),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "reasons"),
+    [
+        (
+            '{"list": [{"d": 2, "k": "law"}], "pick": {"fit": 4}}',
+            ["the answer has no list[2].d", "the answer has no list[2].k"],
+        ),
+        (
+            '{"list": [{"d": 3, "k": "sea"}, {"d": 1, "k": "art"}], "pick": {"fit": 4}}',
+            ["'3' is no whole", "'sea' is none of"],
+        ),
+        (
+            '{"list": {"d": 2, "k": "law"}, "pick": {"fit": 4}}',
+            ["no list[1].d", "no list[1].k", "no list[2].d", "no list[2].k"],
+        ),
+        ('{"list": [2, "law"], "pick": {"fit": 4}}', ["no list[1].d", "no list[1].k", "no list[2].d", "no list[2].k"]),
+        ('{"list": [{"d": 1, "k": ["art"]}, {"d": 1, "k": "art"}], "pick": {"fit": 4}}', ["is none of the names"]),
+    ],
+)
+def test_faulty_items_are_unscored_each_with_its_reason(text: str, reasons: list[str]) -> None:
+    found = [score.unscored for score in read_json_answer(ITEMS, Completion(text=text)) if score.unscored]
+    assert len(found) == len(reasons)
+    for unscored, reason in zip(found, reasons, strict=True):
+        assert reason in unscored
+
+
+def test_numbers_in_lists_have_their_place() -> None:
+    text = '{"a": [{"b": 12}, [3, -4]], "c": 5, "d": "6, [7"}'
+    assert [(path, text[start]) for path, start in number_positions(text)] == [
+        (("a", 0, "b"), "1"),
+        (("a", 1, 0), "3"),
+        (("a", 1, 1), "-"),
+        (("c",), "5"),
+    ]

@@ -211,7 +211,7 @@ class Writer:
     def _criterion(self, part: CriterionPart, place: str) -> str:
         noun, most = self._rng.choice(self._voice.nouns), self._deal("superlatives", self._voice.superlatives)
         aim = f"{part.verb} {part.object}"
-        self._say(place, part.object if part.fault == "direction" else aim)
+        self._say(place, f"affect {part.object}" if part.fault == "direction" else aim)
         if part.fault == "question":
             return f"The {noun} should {most} {aim}."
         if part.fault == "superlative":

@@ -1,0 +1,147 @@
+"""Items add up and derived dimensions are computed: by hand, against enumeration, and with answers missing."""
+
+import itertools
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from inference.aggregation import aggregate
+from inference.records import Score
+from inference.rubric import Rubric, load_rubric
+
+NAMES = ("Arts", "Law", "Sport")
+RUBRIC = Rubric.model_validate(
+    {
+        "name": "ideas",
+        "description": "Ideas are rated.",
+        "steps": [
+            {
+                "name": "list",
+                "task": "List three ideas.",
+                "items": {"kind": "idea", "count": 3, "valid": "fluency"},
+                "dimensions": [
+                    {"name": "fluency", "description": "counts", "per_item": True, "range": [0, 1]},
+                    {"name": "flexibility", "description": "kinds", "distinct": "kind"},
+                    {"name": "detail", "description": "detail", "per_item": True, "range": [0, 2]},
+                    {"name": "kind", "description": "kind", "per_item": True, "choices": list(NAMES)},
+                    {"name": "overall", "description": "sum", "sum_of": ["fluency", "flexibility", "detail"]},
+                ],
+            },
+            {
+                "name": "pick",
+                "task": "Pick one.",
+                "dimensions": [{"name": "fit", "description": "fit", "range": [1, 5]}],
+            },
+            {
+                "name": "all",
+                "dimensions": [{"name": "total", "description": "sum", "sum_of": ["list.overall", "pick.fit"]}],
+            },
+        ],
+    }
+)
+
+
+def number(dimension: str, item: int | None, value: float, top: float | None = None, step: str = "list") -> Score:
+    return Score(step=step, dimension=dimension, item=item, value=value, top=value if top is None else top)
+
+
+def choice(item: int, distribution: dict[str, float]) -> Score:
+    best = max(distribution, key=lambda name: distribution[name])
+    return Score(step="list", dimension="kind", item=item, choice=best, distribution=distribution)
+
+
+def values(answers: list[Score], kind: str = "value") -> dict[str, float | None]:
+    return {score.key: getattr(score, kind) for score in aggregate(RUBRIC, answers)}
+
+
+def answers(valid: list[float], detail: list[float], kinds: list[dict[str, float]], fit: float = 4) -> list[Score]:
+    found = [number("fit", None, fit, step="pick")]
+    for item, (p, d, k) in enumerate(zip(valid, detail, kinds, strict=True), 1):
+        found += [number("fluency", item, p, round(p)), number("detail", item, d, round(d)), choice(item, k)]
+    return found
+
+
+SURE = [{"Arts": 1.0}, {"Law": 1.0}, {"Arts": 1.0}]
+
+
+def test_whole_answers_add_up() -> None:
+    found = values(answers([1, 1, 1], [2, 0, 1], SURE))
+    assert found == {
+        "list.fluency": 3, "list.flexibility": 2, "list.detail": 3, "list.overall": 8, "pick.fit": 4, "all.total": 12,
+    }  # fmt: skip
+    assert values(answers([1, 0, 1], [2, 2, 1], SURE))["list.flexibility"] == 1
+    assert values(answers([1, 0, 1], [2, 2, 1], SURE))["list.detail"] == 3
+
+
+def test_probabilities_weight_what_else_an_item_scores() -> None:
+    found = answers([0.9, 0.5, 0.2], [1.5, 2, 1], SURE)
+    assert values(found)["list.fluency"] == pytest.approx(1.6)
+    assert values(found)["list.detail"] == pytest.approx(0.9 * 1.5 + 0.5 * 2 + 0.2)
+    assert values(found)["list.flexibility"] == pytest.approx((1 - 0.1 * 0.8) + 0.5)
+    assert values(found, "top")["list.fluency"] == 1  # of .9, .5 and .2 only the first rounds to 1
+    assert values(found, "top")["list.flexibility"] == 1
+
+
+@given(
+    st.lists(st.floats(0, 1), min_size=3, max_size=3),
+    st.lists(st.lists(st.floats(0.01, 1), min_size=3, max_size=3), min_size=3, max_size=3),
+)
+def test_expected_distinct_kinds_equal_the_enumeration(valid: list[float], weights: list[list[float]]) -> None:
+    """Over all 4³ outcomes: an item doesn't count, or has one of three kinds."""
+    kinds = [{name: w / math.fsum(row) for name, w in zip(NAMES, row, strict=True)} for row in weights]
+    expected = 0.0
+    for outcome in itertools.product((None, *NAMES), repeat=3):
+        chances = [1 - p if o is None else p * k[o] for o, p, k in zip(outcome, valid, kinds, strict=True)]
+        expected += math.prod(chances) * len({o for o in outcome if o})
+    assert values(answers(valid, [0, 0, 0], kinds))["list.flexibility"] == pytest.approx(expected, abs=1e-9)
+
+
+def test_an_item_without_answer_leaves_what_depends_on_it_unscored() -> None:
+    whole = answers([1, 1, 1], [2, 0, 1], SURE)
+    without = [score for score in whole if (score.dimension, score.item) != ("detail", 2)]
+    found = {score.key: score for score in aggregate(RUBRIC, without)}
+    assert found["list.fluency"].value == 3
+    assert found["list.flexibility"].value == 2
+    assert found["list.detail"].unscored == "item 2: no answer on detail"
+    assert "item 2" in (found["list.overall"].unscored or "")
+    assert found["all.total"].value is None
+    unread = [
+        s.model_copy(update={"value": None, "unscored": "7 is off"}) if s.dimension == "fit" else s for s in whole
+    ]
+    assert {s.key: s.unscored for s in aggregate(RUBRIC, unread)}["all.total"] == "pick.fit: 7 is off"
+
+
+def test_an_item_that_surely_does_not_count_needs_no_further_answers() -> None:
+    whole = answers([1, 0, 1], [2, 2, 1], SURE)
+    kept = [score for score in whole if score.item != 2 or score.dimension == "fluency"]
+    assert values(kept) == values(whole)
+    unsure = [s.model_copy(update={"value": 0.1}) if (s.dimension, s.item) == ("fluency", 2) else s for s in kept]
+    assert values(unsure)["list.detail"] is None
+
+
+def test_an_answer_for_the_whole_step_is_taken_as_it_is() -> None:
+    found = values([number("fluency", None, 2.5), number("flexibility", None, 2), number("detail", None, 4)])
+    assert found["list.overall"] == 8.5
+    assert found["pick.fit"] is None
+
+
+def test_no_answers_at_all() -> None:
+    scores = aggregate(RUBRIC, [])
+    assert [score.key for score in scores] == [f"{step.name}.{d.name}" for step, d in RUBRIC.scored]
+    assert all(score.unscored for score in scores)
+
+
+def test_cgpst_adds_up_to_its_published_maxima() -> None:
+    rubric = load_rubric("cgpst")
+    ranges = {f"{step.name}.{d.name}": d.range for step, d in rubric.scored}
+    overall = {key: high for key, (_, high) in ranges.items() if key.endswith(".overall")}
+    assert list(overall.values()) == [48, 30, 48, 20, 5, 35]
+    assert ranges["total.total"] == (9, 186)
+    assert ranges["step2.integrity"] == (0, 10)
+    assert len(rubric.reported) == 20
+    assert len([d for _, d in rubric.scored if not d.sum_of]) == 23
+    released = load_rubric("cgpst#purpose_0_2,correctly_used_0_5")
+    assert {f"{s.name}.{d.name}": d.range for s, d in released.scored}["total.total"] == (8, 185)
+    assert released.digest != rubric.digest
