@@ -236,8 +236,8 @@ def test_scenarios_that_are_texts_are_clusters_by_their_short_name() -> None:
 
 def test_with_several_dimensions_only_what_is_shown_has_intervals() -> None:
     other = Dimension(name="useful", description="d", range=(1, 5))
-    step = RUBRIC.steps[0].model_copy(update={"dimensions": (*RUBRIC.steps[0].dimensions, other)})
-    rubric = RUBRIC.model_copy(update={"steps": (step,)})
+    step = Step(name="use", task="t", dimensions=(*RUBRIC.steps[0].dimensions, other))
+    rubric = Rubric(name="ideas", description="d", steps=(step,))
     samples = [sample(number, score) for number, score in enumerate(HUMAN)]
     judgements = [judgement(number, score) for number, score in enumerate(JUDGED)]
     splits = {"test": {one.id for one in samples}}
