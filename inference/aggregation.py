@@ -1,8 +1,8 @@
 """From what a judge (or a rater) answered to the scores of a rubric: items add up, derived dimensions are computed.
 
 Every sum is code's, never a model's. Values are expectations: P(valid) weights what else an item scores, so a sum is
-Σᵢ P(validᵢ) · valueᵢ; the number of different choices is Σ over choices c of 1 − Πᵢ (1 − P(validᵢ) · Pᵢ(c)), items taken
-as independent. `top` does the same with the most likely answers. Whatever lacks an answer it is derived from is unscored.
+Σᵢ P(validᵢ) · valueᵢ; the number of different choices is Σ over choices c of 1 − Πᵢ (1 − P(validᵢ) · Pᵢ(c)), items
+taken as independent. `top` does the same with the most likely answers. What lacks an answer it needs is unscored.
 """
 
 import math

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from eval.benchmarks.simulation.files import write_simulation
 from eval.run import evaluate
 
 ROOT = Path(__file__).parents[2]
@@ -20,17 +21,22 @@ def tables(page: str) -> list[tuple[str, str, list[str]]]:
 def of_split(report: str, split: str) -> list[str]:
     """Lines of the headline table of a split in a report."""
     section = report.split("## Differences")[0]
-    found = re.search(rf"\*\*{re.escape(split)}\*\*\n\n(?:[^|\n].*\n\n)?((?:\|.*\n)+)", section)
+    found = re.search(rf"\*\*{re.escape(split)}\*\*[^\n]*\n\n(?:[^|\n].*\n\n)?((?:\|.*\n)+)", section)
     assert found, f"the report has no table of {split}"
     return found[1].splitlines()
 
 
 @pytest.mark.parametrize("config", sorted({config for config, _, _ in tables("RESULTS.md")}))
 def test_tables_are_recomputed_from_the_committed_scores(
-    config: str, tmp_path: Path, data_dir: Path, monkeypatch: pytest.MonkeyPatch
+    config: str, tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert data_dir
-    monkeypatch.chdir(ROOT)
+    for name in ("configs", "eval"):
+        (tmp_path / name).symlink_to(ROOT / name)
+    monkeypatch.chdir(tmp_path)
+    if "simulated" in config:
+        write_simulation("runs/simulated_cgpst", 0)
+    else:
+        assert request.getfixturevalue("data_dir")
     evaluate(config, out=tmp_path / "run", quiet=True)
     report = (tmp_path / "run" / "report.md").read_text(encoding="utf-8")
     for _, split, lines in (entry for entry in tables("RESULTS.md") if entry[0] == config):

@@ -1,10 +1,14 @@
 """Seeded chance that gives the same draws on every machine."""
 
 import random
+import re
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
+CHOICE = 12
+"""Cards among which the best one is looked for."""
 
 
 class Deck(Generic[T]):
@@ -14,16 +18,20 @@ class Deck(Generic[T]):
         self._rng, self._cards = rng, list(cards)
         self._waiting: list[T] = []
 
-    def draw(self, *wishes: Callable[[T], bool]) -> T:
+    def draw(self, *wishes: Callable[[T], bool], merit: Callable[[T], float] | None = None) -> T:
         """The next card that fits the first of `wishes`, or else the next one, and so on; without wishes the next card.
 
-        New cards are only put in when none that waits fits the last wish. Raises ValueError where no card does.
+        With `merit` it is the best of the next few that fit. New cards are only put in when none that waits fits the
+        last wish. Raises ValueError where no card does.
         """
         for _ in range(2):
             for fits in wishes or (lambda _: True,):
-                for position, card in enumerate(self._waiting):
-                    if fits(card):
-                        return self._waiting.pop(position)
+                fitting = [position for position, card in enumerate(self._waiting) if fits(card)][
+                    : CHOICE if merit else 1
+                ]
+                if fitting:
+                    best = max(fitting, key=lambda position: merit(self._waiting[position])) if merit else fitting[0]
+                    return self._waiting.pop(best)
             fresh = self._cards.copy()
             self._rng.shuffle(fresh)
             self._waiting += fresh
@@ -47,3 +55,16 @@ def normal(rng: random.Random) -> float:
 
 def chance(rng: random.Random, probability: float) -> bool:
     return rng.random() < probability
+
+
+def kinship(text: str, other: str) -> float:
+    """How much two texts speak of the same things: stems of longer words that both have."""
+    return float(len(_stems(text) & _stems(other)))
+
+
+@cache
+def _stems(text: str) -> frozenset[str]:
+    return frozenset(word[:5] for word in re.findall(r"[a-z]{4,}", text.lower()) if word not in _COMMON)
+
+
+_COMMON = {"that", "with", "from", "this", "they", "their", "them", "will", "would", "could", "might", "have", "when"}

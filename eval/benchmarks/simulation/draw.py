@@ -5,7 +5,7 @@ import random
 from collections.abc import Callable, Sequence
 from typing import Literal
 
-from eval.benchmarks.simulation.decks import Deck, chance, generator, normal
+from eval.benchmarks.simulation.decks import Deck, chance, generator, kinship, normal
 from eval.benchmarks.simulation.parts import (
     PARAMETERS,
     SECTIONS,
@@ -17,7 +17,7 @@ from eval.benchmarks.simulation.parts import (
     ProblemPart,
     ResponseParts,
 )
-from eval.benchmarks.simulation.pools import Idea, Objective, ScenarioPool, VoicePool
+from eval.benchmarks.simulation.pools import Idea, Objective, ScenarioPool, VoicePool, neighbours
 
 RESPONDENTS = 20
 ITEMS, CRITERIA = 8, 5
@@ -67,9 +67,9 @@ class Respondents:
         def skill() -> float:
             return ABILITY_SHARE * ability + math.sqrt(1 - ABILITY_SHARE * ABILITY_SHARE) * normal(rng)
 
-        challenges = self._items(rng, skill, "problems")
+        challenges = self._items(rng, skill, "problems", "")
         problem = self._problem(rng, skill, challenges)
-        solutions = self._items(rng, skill, "devices")
+        solutions = self._items(rng, skill, "devices", self._subject(problem.issue))
         criteria = self._criteria(rng, skill, problem)
         return ResponseParts(
             id=f"A{number:02d}_{self._pool.id}",
@@ -82,7 +82,15 @@ class Respondents:
             plan=_plan(rng, skill),
         )
 
-    def _items(self, rng: random.Random, skill: Skill, field: Literal["problems", "devices"]) -> tuple[ItemPart, ...]:
+    def _subject(self, issue: int) -> str:
+        """What an issue is about, in the words of the scenario."""
+        found = self._pool.issues[issue]
+        return " ".join([found.object, *found.conditions, *found.purposes, *found.outcomes])
+
+    def _items(
+        self, rng: random.Random, skill: Skill, field: Literal["problems", "devices"], subject: str
+    ) -> tuple[ItemPart, ...]:
+        """The items of a step, as close to `subject` as the ideas that are left allow."""
         ideas = getattr(self._pool, field)
         validity, detail, novelty = (0.74 + 0.16 * skill(), skill(), skill())
         categories = sorted({idea.c for idea in ideas})
@@ -92,7 +100,9 @@ class Respondents:
         for _ in range(ITEMS):
             kind: Kind = "valid" if chance(rng, min(0.97, max(0.2, validity))) else self._fault(rng, field, parts)
             level = NOVELTIES[grade(rng, novelty, 0, len(NOVELTIES) - 1, luck=0.8)]
-            parts.append(self._item(rng, field, kind, parts, level, grade(rng, detail, 0, 2, luck=0.7), allowed))
+            parts.append(
+                self._item(rng, field, kind, parts, level, grade(rng, detail, 0, 2, luck=0.7), allowed, subject)
+            )
         return tuple(parts)
 
     @staticmethod
@@ -113,6 +123,7 @@ class Respondents:
         novelty: int,
         elaboration: int,
         allowed: set[str],
+        subject: str,
     ) -> ItemPart:
         ideas: Sequence[Idea] = getattr(self._pool, field)
         first = chance(rng, 0.5)
@@ -124,9 +135,13 @@ class Respondents:
             wording: Literal["a", "b"] = "b" if other.wording == "a" else "a"
             self._ideas[field].take((other.idea, wording))
             return other.model_copy(update={"kind": kind, "wording": wording, **extras})
+        if kind == "why" and chance(rng, 0.5):
+            elsewhere = rng.choice(neighbours(self._pool))
+            idea = rng.randrange(len(getattr(elsewhere, field)))
+            return ItemPart(kind=kind, idea=idea, stray=elsewhere.id, category="Miscellaneous", **extras)
         if kind != "valid":
-            idea = self._ideas["devices"].draw()[0] if kind == "solution" else None
-            return ItemPart(kind=kind, idea=idea, category="Miscellaneous", novelty=0, **extras)
+            device = self._ideas["devices"].draw()[0] if kind == "solution" else None
+            return ItemPart(kind=kind, idea=device, category="Miscellaneous", **extras)
         used = {part.idea for part in before}
 
         def unused(card: Card) -> bool:
@@ -136,7 +151,12 @@ class Respondents:
             return unused(card) and ideas[card[0]].n == novelty
 
         # Any idea that nobody has had yet is better than one again: responses of a scenario should differ.
-        number, way = self._ideas[field].draw(lambda card: novel(card) and ideas[card[0]].c in allowed, novel, unused)
+        number, way = self._ideas[field].draw(
+            lambda card: novel(card) and ideas[card[0]].c in allowed,
+            novel,
+            unused,
+            merit=lambda card: kinship(subject, getattr(ideas[card[0]], card[1])),
+        )
         chosen = ideas[number]
         return ItemPart(kind=kind, idea=number, wording=way, category=chosen.c, novelty=chosen.n, **extras)
 
@@ -145,9 +165,11 @@ class Respondents:
         issue = self._issues.draw(lambda number: self._pool.issues[number].weight == weight)
         other = rng.choice([n for n in range(len(self._pool.issues)) if n != issue])
         named = [parameter for parameter in PARAMETERS if chance(rng, min(0.95, max(0.15, 0.7 + 0.2 * skill())))]
-        counting = [number for number, part in enumerate(challenges, 1) if part.kind != "blank"]
+        level = grade(rng, skill(), 0, 2)
+        if level == 2 and "place" not in named:  # what is sharp names a place
+            named = [parameter for parameter in PARAMETERS if parameter in (*named, "place")]
         return ProblemPart(
-            challenge=rng.choice(counting or [1]),
+            challenge=self._nearest(challenges, self._subject(issue)),
             issue=issue,
             other=other,
             condition=grade(rng, skill(), 0, 2),
@@ -155,10 +177,18 @@ class Respondents:
             stem=grade(rng, skill() + 0.4, 0, 3),
             purpose=grade(rng, skill() + 0.3, 0, 3),
             parameters=named,
-            scope=rng.choice(("wide", "narrow"))
-            if not (level := grade(rng, skill(), 0, 2))
-            else ("sized", "sharp")[level - 1],
+            scope=("sized", "sharp")[level - 1] if level else rng.choice(("wide", "narrow")),
         )
+
+    def _nearest(self, challenges: Sequence[ItemPart], subject: str) -> int:
+        """Number of the challenge that is closest to `subject`; 1 where none is left to refer to."""
+
+        def closeness(part: ItemPart) -> float:
+            if part.kind not in ("valid", "duplicate") or part.idea is None:
+                return -1.0
+            return kinship(subject, getattr(self._pool.problems[part.idea], part.wording))
+
+        return 1 + max(range(len(challenges)), key=lambda at: closeness(challenges[at]))
 
     def _criteria(self, rng: random.Random, skill: Skill, problem: ProblemPart) -> tuple[CriterionPart, ...]:
         form, fit = skill(), skill()
@@ -173,7 +203,8 @@ class Respondents:
     def _objective(self, rng: random.Random, relevance: int, problem: ProblemPart) -> Objective:
         if relevance == 3:
             return self._fitting[problem.issue].draw()
-        if relevance == 0 and chance(rng, 0.4):
+        # Only what the statement says can be said over again.
+        if relevance == 0 and problem.scope in ("sized", "sharp") and chance(rng, 0.5):
             issue = self._pool.issues[problem.issue]
             return Objective(v=issue.verb, o=issue.object)
         return self._objectives[relevance].draw()

@@ -18,6 +18,8 @@ class ItemPart(StrictModel):
     kind: Kind
     idea: int | None = None
     """Position in the scenario's problems or devices; a duplicate has the idea of another item."""
+    stray: str = ""
+    """Another scenario, from which an item is that has no relation to this one."""
     wording: Literal["a", "b"] = "a"
     category: str = ""
     """What a rater who counts the item takes it for."""

@@ -139,6 +139,11 @@ class VoicePool(StrictModel):
     headings: dict[str, str]
 
 
+def neighbours(pool: ScenarioPool) -> list[ScenarioPool]:
+    """The other scenarios on the same side of the split."""
+    return [other for name in SCENARIOS if (other := scenario_pool(name)).voice == pool.voice and other.id != pool.id]
+
+
 @cache
 def scenario_pool(identifier: str) -> ScenarioPool:
     """The phrases of a scenario. Raises UserError for a damaged file."""

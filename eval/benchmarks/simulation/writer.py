@@ -3,12 +3,11 @@
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import permutations
 from typing import Any
 
-from eval.benchmarks.simulation.decks import Deck, chance, generator, normal
+from eval.benchmarks.simulation.decks import Deck, chance, generator, kinship, normal
 from eval.benchmarks.simulation.parts import CriterionPart, ItemPart, ProblemPart, ResponseParts
-from eval.benchmarks.simulation.pools import Issue, ScenarioPool, VoicePool
+from eval.benchmarks.simulation.pools import Issue, Objective, ScenarioPool, VoicePool, scenario_pool
 
 SLOT = re.compile(r"\{(\w+)\}")
 MONTHS = (
@@ -24,6 +23,10 @@ BEST = (
     "By total score the first place goes to solution {}.",
 )
 """Ways to lay out the ranking: respondents differ in them."""
+MERIT = 2.0
+"""By how much more a solution that counts is liked than another, in units of the luck on each criterion."""
+FILLER_SHARE = 0.55
+"""Of the places for sentences that say nothing."""
 PLAN_WORDS, PLAN_SPREAD = 500, 70
 """Mean and standard deviation of the length to which a plan is padded, whatever it says."""
 
@@ -77,10 +80,11 @@ class Writer:
 
     # -- slots
 
-    def _deal(self, name: str, cards: Sequence[Any]) -> Any:
+    def _deal(self, name: str, cards: Sequence[Any], near: str = "") -> Any:
+        """The next card of the deck `name`; of the next few the one that is closest to the text `near`."""
         if name not in self._decks:
             self._decks[name] = Deck(self._rng, cards)
-        return self._decks[name].draw()
+        return self._decks[name].draw(merit=(lambda card: kinship(near, str(card))) if near else None)
 
     def _fill(self, name: str, **given: str) -> str:
         """The next template of a field of the voice, its slots filled."""
@@ -90,7 +94,16 @@ class Writer:
         return sentence(self._filled(self._deal(f"{name}.{grade}", getattr(self._voice, name)[grade - 1]), {}))
 
     def _filled(self, template: str, given: Mapping[str, str]) -> str:
-        return SLOT.sub(lambda slot: given.get(slot[1]) or self._slot(slot[1]), template)
+        years = sorted(self._slot("year") for slot in SLOT.findall(template) if slot == "year")
+
+        def value(slot: re.Match[str]) -> str:
+            return years.pop(0) if slot[1] == "year" else given.get(slot[1]) or self._slot(slot[1])
+
+        return SLOT.sub(value, template)
+
+    def _near(self, name: str, text: str) -> str:
+        """The next phrase of the scenario that speaks of what `text` does."""
+        return str(self._deal(name, getattr(self._pool, name), near=text))
 
     def _slot(self, name: str) -> str:
         numbers: dict[str, Callable[[], str]] = {
@@ -100,7 +113,7 @@ class Writer:
             "days": lambda: str(self._rng.randint(3, 90)),
             "month": lambda: self._rng.choice(MONTHS),
             "year": lambda: str(self._pool.year + self._rng.randint(0, YEARS_AHEAD)),
-            "theme": lambda: self._pool.theme.lower(),
+            "theme": lambda: f"“{self._pool.theme}”",
         }
         if name in numbers:
             return numbers[name]()
@@ -115,14 +128,17 @@ class Writer:
             problem = self._say(place, getattr(self._pool.problems[part.idea], part.wording))
             if not part.elaboration:
                 return self._joined([self._fill("thin", problem=problem)], fillers=2)
-            more = [self._fill("whys")] if part.detail else []
-            more += [self._fill("ties")] if part.tie else []
+            more = [self._fill("whys", stake=self._near("stakes", problem))] if part.detail else []
+            more += [self._fill("ties", cite=self._near("cites", problem))] if part.tie else []
             self._rng.shuffle(more)
             return self._joined([self._fill("openers", problem=problem), *more], fillers=2 - part.elaboration)
         if part.kind == "solution":
             assert part.idea is not None
             device = self._say(place, self._pool.devices[part.idea].a)
             return self._joined([self._fill("instead", device=device)], fillers=1)
+        if part.stray and part.idea is not None:
+            problem = self._say(place, getattr(scenario_pool(part.stray).problems[part.idea], part.wording))
+            return self._joined([self._fill("openers", problem=problem)], fillers=2)
         fields = {"perhaps": "vague_challenges", "why": "stray_challenges"}
         return self._joined([self._say(place, self._fill(fields[part.kind]))], fillers=2) if part.kind in fields else ""
 
@@ -138,15 +154,18 @@ class Writer:
                 else [sentence(f"{device}.")]
             )
             if part.tie:
-                outcome = self._deal(f"outcomes.{issue}", self._pool.issues[issue].outcomes)
+                outcome = self._deal(f"outcomes.{issue}", self._pool.issues[issue].outcomes, near=device)
                 parts.append(self._fill("aims", outcome=outcome))
             return self._joined(parts, fillers=4 - len(parts))
+        if part.stray and part.idea is not None:
+            device = self._say(place, getattr(scenario_pool(part.stray).devices[part.idea], part.wording))
+            return self._joined([self._fill("specifics", device=device)], fillers=3)
         fields = {"perhaps": "vague_solutions", "why": "stray_solutions"}
         return self._joined([self._say(place, self._fill(fields[part.kind]))], fillers=4) if part.kind in fields else ""
 
     def _joined(self, sentences: Sequence[str], fillers: int) -> str:
         """With up to `fillers` sentences that say nothing, so that length tells little."""
-        extra = [self._fill("fillers") for _ in range(fillers) if chance(self._rng, 0.75)]
+        extra = [self._fill("fillers") for _ in range(fillers) if chance(self._rng, FILLER_SHARE)]
         return " ".join([*sentences, *extra])
 
     def _problem_phrases(self, part: ProblemPart) -> tuple[str, str]:
@@ -175,8 +194,8 @@ class Writer:
         if part.scope == "sharp":
             text += f" for {self._slot('group')} {self._slot('place')}"
         if part.purpose == 1:
-            others = [other for other in issue.purposes if other != purpose]
-            text += f" to {self._say('step2.purpose', purpose)}, to {others[0]} and to {others[1]}"
+            other = next(other for other in issue.purposes if other != purpose)
+            text += f" to {self._say('step2.purpose', purpose)} and to {other}"
         elif part.purpose:
             text += f" {self._rng.choice(('to', 'in order to', 'so as to'))} {self._say('step2.purpose', purpose)}"
         if part.condition:
@@ -191,9 +210,8 @@ class Writer:
         facts_of = self._pool.false_facts if part.wrong else self._pool.issues[part.other].conditions
         if part.condition == 2:
             source, facts_of = f"issue {part.issue}", issue.conditions
-        first, second = self._deal(f"facts.{source}", list(permutations(facts_of, 2)))
-        facts = f"{self._say('step2.condition_phrase', first)} and {second}"
-        return self._filled(self._deal("given", self._voice.given), {"condition": facts})
+        fact = self._say("step2.condition_phrase", self._deal(f"facts.{source}", facts_of))
+        return self._filled(self._deal("given", self._voice.given), {"condition": fact})
 
     def _with_parameters(self, part: ProblemPart, text: str) -> str:
         lines = []
@@ -205,7 +223,7 @@ class Writer:
             lines.append(f"Location: {self._pool.place}")
         if "theme" in part.parameters:
             lines.append(f"Theme: {self._pool.theme}")
-        text = self._joined([f"Challenge ID: {part.challenge}. {sentence(text)}?"], fillers=1)
+        text = self._joined([f"Challenge ID: {part.challenge}. {sentence(text)}?"], fillers=3)
         return "\n".join([text, *lines])
 
     def _criterion(self, part: CriterionPart, place: str) -> str:
@@ -219,16 +237,23 @@ class Writer:
         if part.fault == "direction":
             return f"Which {noun} will {most} affect {part.object}?"
         if part.fault == "objective":
-            second = self._deal("objectives", self._pool.objectives)
+            second = self._second(part.relevance)
             return f"Which {noun} will {most} {aim} and also {second.v} {second.o}?"
         return f"Which {noun} will {most} {aim}?"
+
+    def _second(self, relevance: int) -> Objective:
+        """Another objective, as near to the problem as the first, so that the criterion stays as relevant as it is."""
+        cards = {0: self._voice.unrelated, 1: self._voice.generic}.get(relevance, self._pool.objectives)
+        chosen: Objective = self._deal(f"second.{min(relevance, 2)}", cards)
+        return chosen
 
     def _grid(self, parts: ResponseParts, solutions: Sequence[str]) -> tuple[str, str]:
         """The ranking as text, and the solution it puts first."""
         rows = [number for number, text in enumerate(solutions, 1) if text]
         if not rows:
             return "No solution was left to be ranked.", ""
-        columns = [self._ranks(len(rows), number in parts.grid.columns) for number in range(1, len(parts.criteria) + 1)]
+        merits = [MERIT * (parts.solutions[number - 1].kind == "valid") for number in rows]
+        columns = [self._ranks(merits, number in parts.grid.columns) for number in range(1, len(parts.criteria) + 1)]
         totals = [sum(column[at] for column in columns) for at in range(len(rows))]
         totals = [
             total + self._rng.choice((-3, -2, -1, 1, 2, 3)) if number in parts.grid.rows else total
@@ -246,11 +271,12 @@ class Writer:
             [*lines, "", f"{winner} The solution is: {solution}"]
         ), f"{winner}\nThe solution is: {solution}"
 
-    def _ranks(self, count: int, faulty: bool) -> list[int]:
-        ranks = list(range(1, count + 1))
-        self._rng.shuffle(ranks)
+    def _ranks(self, merits: Sequence[float], faulty: bool) -> list[int]:
+        """Ranks from 1, the highest for the best; by merit with luck. A faulty column holds one of them twice."""
+        judged = [merit + normal(self._rng) for merit in merits]
+        ranks = [sorted(judged).index(value) + 1 for value in judged]
         if faulty:
-            first, second = self._rng.sample(range(count), 2)
+            first, second = self._rng.sample(range(len(ranks)), 2)
             ranks[first] = ranks[second]
         return ranks
 
@@ -265,8 +291,10 @@ class Writer:
             2: ("tie_theme", "tie_theme"),
             1: ("tie_none", "tie_none"),
         }
+        device = self._winner(parts, best)
+        recalled = [sentence(f"{device}.")] if device else []
         sections = [
-            ("closure", [self._say("step6.relevance", self._fill(name, **problem)) for name in ties[plan.relevance]]),
+            ("closure", [*recalled, *(self._tie_to(problem, name) for name in ties[plan.relevance])]),
             ("effectiveness", [self._say("step6.effectiveness", self._graded("reach", plan.effectiveness))]),
             ("care", [self._say("step6.humaneness", self._graded("care", plan.humaneness)) for _ in range(2)]),
             ("impact", [self._say("step6.impact", self._graded("effect", plan.impact))]),
@@ -287,6 +315,18 @@ class Writer:
         if remarks:
             text = self._laid_out([first, *rest, ("remarks", remarks)])
         return f"{best}\n\nAction Plan:\n{text}".strip()
+
+    def _tie_to(self, problem: Mapping[str, str], name: str) -> str:
+        return self._say("step6.relevance", self._fill(name, **problem))
+
+    def _winner(self, parts: ResponseParts, best: str) -> str:
+        """The idea of the solution that the plan carries out; empty where it is none of the scenario's."""
+        for part in parts.solutions:
+            if part.kind in ("valid", "duplicate") and part.idea is not None:
+                device = str(getattr(self._pool.devices[part.idea], part.wording))
+                if device.lower() in best.lower():
+                    return device
+        return ""
 
     def _reflected(self, grade: int, criteria: Sequence[CriterionPart]) -> list[str]:
         """Sentences on the criteria: vague ones for grades 2 and 3, three clear ones for 4, all for 5."""
