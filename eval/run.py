@@ -7,8 +7,6 @@ config, the data and the completions alone.
 """
 
 import sys
-from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -23,20 +21,21 @@ from eval.report import Report, write_report
 from eval.resampling import FEWEST_RESAMPLES, MOST_RESAMPLES, RESAMPLES
 from eval.run_files import KIND, SAMPLES, SCORES, write_samples
 from inference.adapters import file_digest
-from inference.config import StrictModel, load_config
+from inference.config import load_config
 from inference.engines.base import build_engine
+from inference.engines.pool import BuildEngine
 from inference.errors import UserError, named_list, quoted
 from inference.judge import run_to_end, warn_of_failures
 from inference.judgement_file import job_key
-from inference.judges import JudgeConfig, resolved_judge
+from inference.judges import Judges, resolved_judge
 from inference.records import Judgement
 from inference.rubric import Rubric, load_rubric
 from inference.run_dir import RunDir
-from inference.runner import BuildEngine, job_keys, run_judges
+from inference.runner import job_keys, run_judges
 from inference.score_file import write_scores
 
 
-class EvalConfig(StrictModel):
+class EvalConfig(Judges):
     """An evaluation config, ``configs/eval/*.yaml``."""
 
     run: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$", max_length=80)
@@ -49,8 +48,6 @@ class EvalConfig(StrictModel):
     """Which of the two says its `name`; without a name it is aut."""
     recorded: tuple[RecordedConfig, ...] = ()
     """Judges whose scores exist already."""
-    judges: tuple[JudgeConfig, ...] = ()
-    """Judges to be asked."""
     seed: int = Field(default=0, ge=0)
     resamples: int = Field(default=RESAMPLES, ge=FEWEST_RESAMPLES, le=MOST_RESAMPLES)
     """Resamples behind each interval and p-value."""
@@ -72,16 +69,9 @@ class EvalConfig(StrictModel):
 
     @model_validator(mode="after")
     def _has_judges(self) -> "EvalConfig":
-        if not self.recorded and not self.judges:
-            raise ValueError("no judge to evaluate: fill `judges`, `recorded` or both")
-        _refuse_repeated([judge.id for judge in self.judges])
+        if not self.recorded and not self.asked:
+            raise ValueError("no judge to evaluate: fill `judges`, `grid` or `recorded`")
         return self
-
-
-def _refuse_repeated(ids: Sequence[str]) -> None:
-    repeated = sorted(judge for judge, count in Counter(ids).items() if count > 1)
-    if repeated:
-        raise ValueError(f"the judge ids {repeated} occur twice; give each judge an id of its own")
 
 
 @dataclass(frozen=True)
@@ -141,7 +131,7 @@ def _read_inputs(config: EvalConfig, limit: int | None) -> _Inputs:
     once = {(judgement.judge, judgement.sample_id): judgement.judge for judgement in recorded}
     if len(once) < len(recorded):
         raise UserError("recorded: two files hold the same judge; name the wanted ones of each file under `judges:`")
-    taken = sorted(set(once.values()) & {judge.id for judge in config.judges})
+    taken = sorted(set(once.values()) & {judge.id for judge in config.asked})
     if taken:
         raise UserError(f"the judges {taken} are both recorded and to be asked; give one of them another id")
     return _Inputs(rubric, benchmark, recorded, notes, _settings(config, rubric, limit))
@@ -169,23 +159,32 @@ def _settings(config: EvalConfig, rubric: Rubric, limit: int | None) -> dict[str
     inputs |= {f"recorded.{number}": entry.file for number, entry in enumerate(config.recorded)}
     return {
         "kind": KIND,
-        **config.model_dump(mode="json", exclude={"out", "rubric", "judges"}),
+        **config.model_dump(mode="json", exclude={"out", "rubric", "judges", "grid"}),
         "limit": limit,
         "inputs_sha256": {name: file_digest(Path(file)) for name, file in inputs.items() if file is not None},
-        "judges": [resolved_judge(judge) for judge in config.judges],
+        "judges": [resolved_judge(judge) for judge in config.asked],
         "rubric": rubric.model_dump(mode="json", exclude_defaults=True),
     }
 
 
 def _judge(config: EvalConfig, inputs: _Inputs, run: RunDir, *, quiet: bool, build: BuildEngine) -> None:
     """Bring ``judgements.jsonl`` to its end: the judges that are asked first, then the recorded ones."""
-    samples, judges = inputs.benchmark.samples, config.judges
+    samples, judges = inputs.benchmark.samples, config.asked
     live = len(job_keys(samples, judges))
     jobs = [*job_keys(samples, judges), *map(job_key, inputs.recorded)]
     if any(position < live for position in run.judgements.pending(jobs)):
         run.judgements.cut(live)  # the runner accepts only its own lines, and the recorded ones are at hand
         runs = run_to_end(
-            run_judges(samples, judges, inputs.rubric, run.store, run.judgements, quiet=quiet, build=build)
+            run_judges(
+                samples,
+                judges,
+                inputs.rubric,
+                run.store,
+                run.judgements,
+                quiet=quiet,
+                budget=config.budget,
+                build=build,
+            )
         )
         warn_of_failures(runs)
     run.judgements.append(inputs.recorded[run.judgements.length - live :])

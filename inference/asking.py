@@ -1,4 +1,4 @@
-"""One judge's engine behind the store, a limit of calls in flight, and bounded retries."""
+"""One model behind the store, a limit of calls in flight, a budget and bounded retries."""
 
 import asyncio
 import logging
@@ -8,9 +8,10 @@ import time
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_after_attempt
 from tenacity.wait import wait_random_exponential
 
+from inference.budget import Meter
 from inference.engines.base import Engine, EngineError
 from inference.errors import UserError
-from inference.judges import JudgeConfig
+from inference.judges import ModelConfig
 from inference.records import Call, Completion
 from inference.store import Store
 
@@ -33,21 +34,21 @@ class Outage(UserError):
 
 
 class Asker:
-    """Answers calls of one judge: from the store, from an equal call in flight, or from the engine.
+    """Answers calls to one model: from the store, from an equal call in flight, or from the engine.
 
     `__call__` raises EngineError where a call failed for good. It is not stored, so a restart sends it again.
     """
 
-    def __init__(self, judge: JudgeConfig, engine: Engine, store: Store) -> None:
+    def __init__(self, name: str, model: ModelConfig, engine: Engine, store: Store, meter: Meter) -> None:
         self.sent = 0
         """Tries that went to the engine, retries included."""
         self.answered = 0
         """Calls that the engine answered."""
         self.failed = 0
         self.last_error = ""
-        self._judge, self._engine, self._store = judge, engine, store
+        self._name, self._model, self._engine, self._store, self._meter = name, model, engine, store, meter
         self._identity = engine.identity
-        self._slots = asyncio.Semaphore(judge.calls_in_flight)
+        self._slots = asyncio.Semaphore(model.calls_in_flight)
         self._in_flight: dict[str, asyncio.Future[Completion]] = {}
         self._failed_in_a_row = 0
 
@@ -71,19 +72,20 @@ class Asker:
         unanswered = self.answered == 0 and self.failed >= HOPELESS
         if self._failed_in_a_row >= OUTAGE or unanswered:
             raise Outage(
-                f"judge {self._judge.id}: {self.failed} calls failed, the last {self._failed_in_a_row or self.failed} "
+                f"judge {self._name}: {self.failed} calls failed, the last {self._failed_in_a_row or self.failed} "
                 f"in a row ({self.last_error}); everything finished is kept: mend it and start the same command again"
             )
 
-    async def close(self) -> None:
-        """Stop what is in flight."""
+    async def close(self, *, drain: bool = False) -> None:
+        """Stop what is in flight, or with `drain` let it finish, so that nothing paid for is lost."""
         tasks = list(self._in_flight.values())
-        for task in tasks:
+        for task in tasks if not drain else ():
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _ask_and_store(self, key: str, call: Call) -> Completion:
         async with self._slots:
+            self._meter.check()
             try:
                 started, completion = await self._with_retries(call)
             except EngineError as error:
@@ -91,13 +93,14 @@ class Asker:
                 raise
             self.answered += 1
             self._failed_in_a_row = 0
-            await self._store.put(key, completion, started, time.time())
+            self._meter.add(self._model.label, completion.usage)
+            await self._store.put(key, completion, started, time.time(), self._model.label)
         return completion
 
     async def _with_retries(self, call: Call) -> tuple[float, Completion]:
         attempts = AsyncRetrying(
             retry=retry_if_exception(lambda error: isinstance(error, EngineError) and error.retryable),
-            stop=stop_after_attempt(1 + self._judge.max_retries),
+            stop=stop_after_attempt(1 + self._model.max_retries),
             wait=seconds_to_wait,
             reraise=True,
         )
@@ -114,14 +117,14 @@ class Asker:
         except (EngineError, UserError):
             raise
         except Exception as error:
-            logger.exception("judge %s: fault in the engine", self._judge.id)
+            logger.exception("judge %s: fault in the engine", self._name)
             raise EngineError(f"{type(error).__name__}: {error}") from error
 
     def _count_failure(self, error: EngineError) -> None:
         self.failed += 1
         if error.retryable:
             self._failed_in_a_row += 1
-        self.last_error = shown_error(error, self._judge.api_key_env)
+        self.last_error = shown_error(error, self._model.api_key_env)
 
 
 def seconds_to_wait(state: RetryCallState) -> float:

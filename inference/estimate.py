@@ -6,7 +6,7 @@ from inference.config import StrictModel
 from inference.engines.base import EngineConfig
 from inference.engines.scripted import ScriptedEngine
 from inference.judges import JudgeConfig
-from inference.methods import METHODS
+from inference.methods import METHODS, Asks
 from inference.records import Call, Completion, Sample, Usage
 from inference.rubric import Rubric
 from inference.scoring import grid_branches
@@ -39,10 +39,10 @@ async def estimate(samples: Sequence[Sample], judge: JudgeConfig, rubric: Rubric
         calls[call.key(engine.identity)] = call
         return await engine.complete(call)
 
-    method = METHODS[judge.method]
+    method = METHODS[judge.asked]
     for sample in samples:
         for repeat in range(judge.repeats):
-            await method(rubric, sample, ask, judge.sampling(repeat))
+            await method(rubric, sample, Asks(ask, ask), judge.settings(repeat))
     count, exact = _counter(judge)
     usage = Usage(
         prompt=sum(count(call) for call in calls.values()),

@@ -12,20 +12,19 @@ In Python::
 import asyncio
 import sys
 import tempfile
-from collections import Counter
 from collections.abc import Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pydantic import Field, field_validator
+from pydantic import model_validator
 from rich.console import Console
 
 from inference.adapters import file_digest
-from inference.config import StrictModel, load_config
+from inference.config import load_config
 from inference.estimate import estimate
 from inference.judgement_file import JudgementFile
-from inference.judges import JudgeConfig, resolved_judge
+from inference.judges import JudgeConfig, Judges, resolved_judge
 from inference.records import Judgement, Sample
 from inference.rubric import Rubric, load_rubric
 from inference.run_dir import RunDir
@@ -38,7 +37,7 @@ from inference.tables import estimate_table, summary_table
 T = TypeVar("T")
 
 
-class JudgingConfig(StrictModel):
+class JudgingConfig(Judges):
     """Settings of ``python -m inference judge``. Paths are relative to the working directory."""
 
     rubric: str
@@ -46,23 +45,14 @@ class JudgingConfig(StrictModel):
     input: str
     """Responses to judge, ``.csv`` or ``.jsonl``."""
     columns: Columns = Columns()
-    judges: tuple[JudgeConfig, ...] = Field(min_length=1)
-    """One judge or a list of judges."""
     out: str
     """Run directory. Starting again with the same settings resumes it."""
 
-    @field_validator("judges", mode="before")
-    @classmethod
-    def _one_or_more(cls, value: Any) -> Any:
-        return [value] if isinstance(value, dict) else value
-
-    @field_validator("judges")
-    @classmethod
-    def _ids_of_their_own(cls, judges: tuple[JudgeConfig, ...]) -> tuple[JudgeConfig, ...]:
-        repeated = sorted(judge for judge, count in Counter(judge.id for judge in judges).items() if count > 1)
-        if repeated:
-            raise ValueError(f"the judge ids {repeated} occur twice; give each judge an id of its own")
-        return judges
+    @model_validator(mode="after")
+    def _has_judges(self) -> "JudgingConfig":
+        if not self.asked:
+            raise ValueError("no judge: fill `judges`, `grid` or both")
+        return self
 
 
 def judge_file(
@@ -76,14 +66,14 @@ def judge_file(
     samples = read_samples(config.input, rubric, config.columns)
     console = Console()
     if dry_run:
-        estimates = [run_to_end(estimate(samples, judge, rubric)) for judge in config.judges]
+        estimates = [run_to_end(estimate(samples, judge, rubric)) for judge in config.asked]
         console.print(estimate_table(estimates, len(samples)))
         return
     with RunDir.open(config.out, _resolved(config, rubric)) as run:
-        runs = run_to_end(run_judges(samples, config.judges, rubric, run.store, run.judgements))
+        runs = run_to_end(run_judges(samples, config.asked, rubric, run.store, run.judgements, budget=config.budget))
         judgements = list(run.judgements.read())
         # A damaged store shows here, before the old scores are replaced.
-        table = summary_table(config.judges, runs, judgements, run.store)
+        table = summary_table(config.asked, runs, judgements, run.store)
         scores = run.path / "scores.csv"
         write_scores(scores, samples, rubric, judgements)
         console.print(table)
@@ -132,5 +122,5 @@ def _resolved(config: JudgingConfig, rubric: Rubric) -> dict[str, Any]:
         "input": config.input,
         "input_sha256": file_digest(Path(config.input)),
         "columns": config.columns.model_dump(mode="json"),
-        "judges": [resolved_judge(judge) for judge in config.judges],
+        "judges": [resolved_judge(judge) for judge in config.asked],
     }

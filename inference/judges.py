@@ -1,15 +1,16 @@
-"""What a judge is: an engine, a method and how often to ask, as settings in a config."""
+"""What a judge is: a model, a method and how often to ask, as settings in a config; and grids of judges."""
 
+from collections import Counter
 from typing import Any, Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator, model_validator
 
 from inference.config import StrictModel
 from inference.engines.base import EngineConfig
-from inference.methods.base import Sampling
+from inference.methods.base import Settings
 from inference.records import Usage
 
-FREE_SETTINGS = ("batch_size", "concurrency", "max_retries", "timeout", "api_key_env", "price")
+FREE_SETTINGS = ("batch_size", "concurrency", "max_retries", "timeout", "api_key_env", "price", "budget")
 """Settings that may change when a run is resumed: they don't touch what is asked or answered."""
 
 
@@ -28,18 +29,12 @@ class Price(StrictModel):
         return (fresh * self.input + usage.cached * cached + usage.completion * self.output) / 1e6
 
 
-class JudgeConfig(EngineConfig):
-    """One judge. Its engine's settings stand beside its own: ``{id: …, engine: hf, model: …, method: compact}``."""
+class ModelConfig(EngineConfig):
+    """A model and how it is asked."""
 
-    id: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$", max_length=80)
-    """Name in judgements, tables and columns."""
-    method: Literal["direct", "compact"]
-    """A name of `inference.methods.METHODS`."""
     temperature: float = Field(default=0.0, ge=0)
     max_tokens: int | None = Field(default=None, ge=1)
     """Longest answer in tokens. Default: what the method's answer needs; models that reason first need more."""
-    repeats: int = Field(default=1, ge=1)
-    """Judgements per sample, each from calls of its own."""
     concurrency: int | None = Field(default=None, ge=1)
     """Most calls in flight. Default: 16 for `openai` and `scripted`; for `hf` and `vllm` four times `batch_size`, so
     that the engine has a choice of calls of similar length for each batch."""
@@ -47,26 +42,193 @@ class JudgeConfig(EngineConfig):
     """Extra tries of a call that failed for a passing reason (rate limit, time-out, server error)."""
     price: Price | None = None
 
-    def sampling(self, repeat: int) -> Sampling:
-        """How the calls of a repetition are sampled."""
-        return Sampling(temperature=self.temperature, max_tokens=self.max_tokens, repeat=repeat)
-
     @property
     def calls_in_flight(self) -> int:
         return self.concurrency or (4 * self.batch_size if self.engine in ("hf", "vllm") else 16)
 
+    @property
+    def label(self) -> str:
+        """Which model a finished call went to, for its price."""
+        return "|".join([self.engine, self.model, self.adapter or "", self.base_url or ""])
+
+
+class Budget(StrictModel):
+    """``budget:`` of a config. A run that reaches it stops; with a larger one the same command goes on."""
+
+    max_tokens_total: int | None = Field(default=None, ge=1)
+    """Prompt and completion tokens of all calls together."""
+    max_cost: float | None = Field(default=None, gt=0)
+    """In the currency of the prices; every model needs a price."""
+
+
+MethodName = Literal["direct", "cot", "tot", "got", "tat", "creaeval", "compact"]
+"""A name of `inference.methods.METHODS`."""
+ID = r"^[A-Za-z0-9][A-Za-z0-9_.-]*$"
+
+
+class MethodConfig(StrictModel):
+    """A method with its options."""
+
+    method: MethodName
+    judge_scope: Literal["response", "step"] = "response"
+    """`direct`, `creaeval`: one judging call for the whole response, or one per step, for small models."""
+    memory: bool = True
+    """`creaeval`: whether the analysis of a step gets the memories of the earlier ones."""
+    stepwise: bool = True
+    """`creaeval`: whether each step is analysed in a call of its own, or all in one."""
+    decoupled: bool = True
+    """`creaeval`: false has one call write evidence and scores together, which is `tat`."""
+    evidence: bool = True
+    """`creaeval`: false leaves the analysis out, which is `direct`."""
+
+    @model_validator(mode="after")
+    def _options_fit(self) -> "MethodConfig":
+        options = ("judge_scope", "memory", "stepwise", "decoupled", "evidence")
+        changed = {name for name in options if getattr(self, name) != MethodConfig.model_fields[name].default}
+        allowed = {"creaeval": changed, "direct": {"judge_scope"}}.get(self.method, set())
+        if changed - allowed:
+            raise ValueError(f"{', '.join(sorted(changed - allowed))}: no option of method {self.method}, remove it")
+        return self
+
+    @property
+    def asked(self) -> MethodName:
+        """The method whose calls are made: two ablations of `creaeval` are other methods."""
+        if self.method == "creaeval" and not self.evidence:
+            return "direct"
+        return "tat" if self.method == "creaeval" and not self.decoupled else self.method
+
+
+class JudgeConfig(ModelConfig, MethodConfig):
+    """One judge. Its model's settings stand beside its own: ``{id: …, engine: hf, model: …, method: compact}``."""
+
+    id: str = Field(pattern=ID, max_length=80)
+    """Name in judgements, tables and columns."""
+    repeats: int = Field(default=1, ge=1)
+    """Judgements per sample, each from calls of its own."""
+    analyst: ModelConfig | None = None
+    """`creaeval`: the model that writes the evidence (SoT-LLM). Default: the judge's own."""
+
+    @model_validator(mode="after")
+    def _analyst_fits(self) -> "JudgeConfig":
+        if self.analyst and self.asked != "creaeval":
+            raise ValueError(f"analyst: method {self.method} has no analysis of its own, remove it")
+        return self
+
+    def settings(self, repeat: int) -> Settings:
+        """How the method asks in a repetition."""
+        return Settings(
+            temperature=self.temperature,
+            max_tokens=self.max_tokens,
+            repeat=repeat,
+            judge_scope=self.judge_scope,
+            memory=self.memory,
+            stepwise=self.stepwise,
+        )
+
+    @property
+    def models(self) -> tuple[ModelConfig, ...]:
+        """The judge's model, and the analyst where it is another."""
+        return (self,) if self.analyst is None else (self, self.analyst)
+
+
+class NamedModel(ModelConfig):
+    """A model of a grid."""
+
+    id: str = Field(pattern=ID, max_length=40)
+
+
+class NamedMethod(MethodConfig):
+    """A method of a grid; a bare name stands for one without options."""
+
+    id: str = Field(default="", pattern=r"^[A-Za-z0-9_.-]*$", max_length=40)
+    """Name in the judges' ids. Default: the method."""
+
+    @property
+    def name(self) -> str:
+        return self.id or self.method
+
+
+class JudgeGrid(StrictModel):
+    """Every judge model × method, and for `creaeval` × analyst: judges with ids ``model.method`` and
+    ``model.method.analyst``. Evidence of one analyst is asked for once and shared by all judges."""
+
+    judges: tuple[NamedModel, ...] = Field(min_length=1)
+    analysts: tuple[NamedModel, ...] = ()
+    """Default: each judge model analyses for itself."""
+    methods: tuple[NamedMethod, ...] = Field(min_length=1)
+    repeats: int = Field(default=1, ge=1)
+
+    @field_validator("methods", mode="before")
+    @classmethod
+    def _bare_names(cls, value: Any) -> Any:
+        if not isinstance(value, list):
+            return value
+        return [{"method": method} if isinstance(method, str) else method for method in value]
+
+    def expand(self) -> tuple[JudgeConfig, ...]:
+        """The judges, model by model, in it method by method."""
+        return tuple(
+            self._judge(model, method, analyst)
+            for model in self.judges
+            for method in self.methods
+            for analyst in (self.analysts if method.asked == "creaeval" and self.analysts else (None,))
+        )
+
+    def _judge(self, model: NamedModel, method: NamedMethod, analyst: NamedModel | None) -> JudgeConfig:
+        names = [model.id, method.name] + ([analyst.id] if analyst else [])
+        settings = model.model_dump(exclude_unset=True) | method.model_dump(exclude_unset=True)
+        settings |= {"id": ".".join(names), "repeats": self.repeats}
+        if analyst:
+            settings["analyst"] = analyst.model_dump(exclude_unset=True, exclude={"id"})
+        return JudgeConfig.model_validate(settings)
+
+
+class Judges(StrictModel):
+    """The part of a config that names judges, one by one, as a grid, or both."""
+
+    judges: tuple[JudgeConfig, ...] = ()
+    """One judge or a list of judges."""
+    grid: JudgeGrid | None = None
+    budget: Budget | None = None
+    """What all judges together may spend."""
+
+    @field_validator("judges", mode="before")
+    @classmethod
+    def _one_or_more(cls, value: Any) -> Any:
+        return [value] if isinstance(value, dict) else value
+
+    @model_validator(mode="after")
+    def _ids_of_their_own(self) -> "Judges":
+        counts = Counter(judge.id for judge in self.asked)
+        repeated = sorted(judge for judge, count in counts.items() if count > 1)
+        if repeated:
+            raise ValueError(f"the judge ids {repeated} occur twice; give each judge an id of its own")
+        return self
+
+    @property
+    def asked(self) -> tuple[JudgeConfig, ...]:
+        """All judges, those of the grid last."""
+        return (*self.judges, *(self.grid.expand() if self.grid else ()))
+
 
 def resolved_judge(judge: JudgeConfig) -> dict[str, Any]:
-    """The settings as plain data for a run directory, with digests of the local model and adapter.
+    """The settings as plain data for a run directory, with digests of the local models and adapters.
 
     A model or an adapter trained anew under the same name so counts as a changed setting. Raises UserError where the
     directory of either is missing.
     """
+    resolved = judge.model_dump(mode="json") | _digests(judge)
+    if judge.analyst:
+        resolved["analyst"] |= _digests(judge.analyst)
+    return resolved
+
+
+def _digests(model: ModelConfig) -> dict[str, str]:
     from inference.adapters import adapter_digest, model_digest
 
-    resolved = judge.model_dump(mode="json")
-    if judge.engine in ("hf", "vllm"):
-        resolved["model_digest"] = model_digest(judge.model)
-    if judge.adapter:
-        resolved["adapter_digest"] = adapter_digest(judge.adapter)
-    return resolved
+    found = {}
+    if model.engine in ("hf", "vllm"):
+        found["model_digest"] = model_digest(model.model)
+    if model.adapter:
+        found["adapter_digest"] = adapter_digest(model.adapter)
+    return found

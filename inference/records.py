@@ -125,6 +125,8 @@ class StepEvidence(StrictModel):
     """For each item, dimension → evidence."""
     memory: str = ""
     """Summary of the step for the analysis of later steps; never shown to a judge."""
+    cut: int = 0
+    """Quotations that were too long and have been cut."""
 
 
 class Judgement(StrictModel):
@@ -140,6 +142,8 @@ class Judgement(StrictModel):
     """One per dimension of ``rubric.scored``, derived ones included, in its order."""
     items: tuple[Score, ...] = ()
     """What the judge answered about single items; sums of it are in `scores`."""
+    evidence: tuple[StepEvidence, ...] = ()
+    """What the analysis before the scores found, for methods that have one."""
     calls: tuple[str, ...] = ()
     """Store keys of the calls behind the scores; empty for recorded judges."""
 

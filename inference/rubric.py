@@ -277,13 +277,6 @@ class Rubric(StrictModel):
         """First 12 hex digits of the SHA-256 of the rubric's canonical JSON."""
         return hashlib.sha256(self.model_dump_json(exclude_defaults=True).encode()).hexdigest()[:12]
 
-    def json_schema(self) -> dict[str, Any]:
-        """JSON schema of a judge's whole answer, every key required, none added.
-
-        ``{step: {key: number}}``; where a step has items ``{step: [{key: number or choice}, …]}``, one entry per item.
-        """
-        return closed_object({step.name: step_schema(step) for step in self.answered})
-
 
 def terms(step: Step, dimension: Dimension) -> tuple[str, ...]:
     """What `sum_of` names, as ``step.dimension``."""
@@ -298,25 +291,6 @@ def _step_range(step: Step, dimension: Dimension, ranges: dict[str, tuple[int, i
         return dimension.range
     # Blank items count nothing, whatever the lowest score of an item is.
     return 0, step.items.count * (1 if dimension.distinct else dimension.range[1])
-
-
-def step_schema(step: Step) -> dict[str, Any]:
-    """The part of `Rubric.json_schema` for one step."""
-    answer = closed_object({dimension.short: _answer(dimension) for dimension in step.asked})
-    if step.items is None:
-        return answer
-    return {"type": "array", "items": answer, "minItems": step.items.count, "maxItems": step.items.count}
-
-
-def closed_object(properties: dict[str, Any]) -> dict[str, Any]:
-    return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
-
-
-def _answer(dimension: Dimension) -> dict[str, Any]:
-    if dimension.choices:
-        return {"type": "string", "enum": list(dimension.choices)}
-    # Engines enforce an enumeration of whole scores more reliably than numeric bounds.
-    return {"type": "integer", "enum": [int(score) for score in dimension.grid]}
 
 
 def load_rubric(path: Path | str) -> Rubric:

@@ -8,16 +8,18 @@ import asyncio
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from inference.aggregation import aggregate
 from inference.asking import Asker, shown_error
+from inference.budget import BudgetReached, Meter
 from inference.config import StrictModel
-from inference.engines.base import Engine, EngineConfig, EngineError, build_engine
+from inference.engines.base import EngineError, build_engine
+from inference.engines.pool import BuildEngine, EnginePool
 from inference.errors import UserError
 from inference.judgement_file import JobKey, JudgementFile, has_failed
-from inference.judges import JudgeConfig
-from inference.methods import METHODS
+from inference.judges import Budget, JudgeConfig
+from inference.methods import METHODS, Answers, Ask, Asks
 from inference.progress import ProgressReport
 from inference.records import Call, Completion, Judgement, Sample, Score
 from inference.rubric import Rubric
@@ -25,7 +27,9 @@ from inference.store import Store
 
 logger = logging.getLogger(__name__)
 
-BuildEngine = Callable[[EngineConfig], Engine]
+SAMPLES_PER_SLOT = 4
+"""Samples under way per call in flight, for methods with several calls in a row: else slots stand empty at the end."""
+SINGLE_CALL = frozenset({"direct", "tat", "compact"})
 
 
 class JudgeRun(StrictModel):
@@ -57,6 +61,7 @@ async def run_judges(
     sink: JudgementFile,
     *,
     quiet: bool = False,
+    budget: Budget | None = None,
     build: BuildEngine = build_engine,
 ) -> list[JudgeRun]:
     """Judge every sample with every judge. Finished judgements are skipped, finished calls come from the store.
@@ -65,14 +70,16 @@ async def run_judges(
         samples: with unique ids; their order is the order of the lines.
         store, sink: of a run directory (`RunDir`), or free-standing.
         quiet: no progress on stderr.
-        build: how a judge's engine is made; only called for a judge with something left to do.
+        budget: what all judges together may spend.
+        build: how an engine is made; only called for a judge with something left to do. Judges with the same model
+            share it.
 
     Returns:
         One `JudgeRun` per judge. The judgements themselves are in `sink`.
 
     Raises:
-        UserError: an engine cannot be built or doesn't answer, or all judgements of a judge failed. Everything finished
-                is kept.
+        UserError: an engine cannot be built or doesn't answer, all judgements of a judge failed, or the budget is
+            spent. Everything finished is kept.
     """
     ids = [judge.id for judge in judges]
     if len(set(ids)) < len(ids):
@@ -81,12 +88,19 @@ async def run_judges(
     if repeated:
         raise UserError(f"samples need ids of their own, but these occur more than once: {repeated[:5]}")
     pending = sink.pending(job_keys(samples, judges))
-    runs, first = [], 0
+    meter = Meter(budget, [model for judge in judges for model in judge.models], store)
+    works, first = [], 0
     for judge in judges:
         positions = range(first, first + len(samples) * judge.repeats)
         first = positions.stop
-        work = _JudgeWork(samples, judge, rubric, sink, positions, [p for p in pending if p in positions])
-        runs.append(await work.run(store, build, quiet=quiet))
+        works.append(_JudgeWork(samples, judge, rubric, sink, positions, [p for p in pending if p in positions]))
+    pool, runs = EnginePool(build), []
+    try:
+        for number, work in enumerate(works, 1):
+            runs.append(await work.run(store, pool, meter, quiet=quiet))
+            await pool.keep(model for later in works[number:] if later.pending for model in later.judge.models)
+    finally:
+        await pool.keep(())
     return runs
 
 
@@ -102,22 +116,23 @@ class _JudgeWork:
         positions: range,
         pending: list[int],
     ) -> None:
+        self.judge, self.pending = judge, pending
         self._samples, self._judge, self._rubric, self._sink = samples, judge, rubric, sink
         self._positions, self._pending = positions, pending
         self._ready: dict[int, Judgement] = {}
         self._failed = 0
         self._last_fault = ""
 
-    async def run(self, store: Store, build: BuildEngine, *, quiet: bool) -> JudgeRun:
+    async def run(self, store: Store, pool: EnginePool, meter: Meter, *, quiet: bool) -> JudgeRun:
         started, sent = time.monotonic(), 0
         if self._pending:
             logger.info("judge %s: %d of %d to do", self._judge.id, len(self._pending), len(self._positions))
-            engine = build(self._judge)
-            logger.info("judge %s: engine %s", self._judge.id, engine.identity)
-            try:
-                sent = await self._run_pending(Asker(self._judge, engine, store), quiet=quiet)
-            finally:
-                await engine.close()
+            askers = []
+            for model in self._judge.models:
+                engine = pool.get(model)
+                logger.info("judge %s: engine %s", self._judge.id, engine.identity)
+                askers.append(Asker(self._judge.id, model, engine, store, meter))
+            sent = await self._run_pending(_Askers(self._judge, askers), quiet=quiet)
             logger.info("judge %s: done, %d failed", self._judge.id, self._failed)
         return JudgeRun(
             judge=self._judge.id,
@@ -128,28 +143,32 @@ class _JudgeWork:
             seconds=time.monotonic() - started,
         )
 
-    async def _run_pending(self, asker: Asker, *, quiet: bool) -> int:
+    async def _run_pending(self, asker: "_Askers", *, quiet: bool) -> int:
         total = len(self._positions)
         done = total - len(self._pending)
         jobs = iter(self._in_sending_order())
-        workers = []
+        workers, drain = [], False
         try:
             with ProgressReport(self._judge.id, total, done, quiet) as report:
-                count = min(self._judge.calls_in_flight, len(self._pending))
+                share = 1 if self._judge.asked in SINGLE_CALL else SAMPLES_PER_SLOT
+                count = min(share * self._judge.calls_in_flight, len(self._pending))
                 workers = [asyncio.create_task(self._work(jobs, asker, report)) for _ in range(count)]
                 await asyncio.gather(*workers)
             self._check_any_answer(asker)
             self._write()
             self._sink.settle()
             self._check_any_use()
+        except BudgetReached:
+            drain = True
+            raise
         finally:
             for worker in workers:
                 worker.cancel()
             await asyncio.gather(*workers, return_exceptions=True)
-            await asker.close()
+            await asker.close(drain=drain)
         return asker.sent
 
-    async def _work(self, jobs: Iterator[int], asker: Asker, report: ProgressReport) -> None:
+    async def _work(self, jobs: Iterator[int], asker: "_Askers", report: ProgressReport) -> None:
         for position in jobs:
             self._take(position, await self._judge_one(position, asker))
             asker.check_health()
@@ -168,21 +187,16 @@ class _JudgeWork:
         elif not failed:
             self._sink.replace(position, judgement)
 
-    async def _judge_one(self, position: int, asker: Asker) -> Judgement:
+    async def _judge_one(self, position: int, asker: "_Askers") -> Judgement:
         index, repeat = divmod(position - self._positions.start, self._judge.repeats)
         sample = self._samples[index]
         keys: list[str] = []
         if _is_empty(sample):
             return self._judgement(sample, repeat, self._unscored("the response is empty"), keys)
-
-        async def ask(call: Call) -> Completion:
-            keys.append(asker.key(call))
-            return await asker(call)
-
         try:
-            method = METHODS[self._judge.method]
-            answers = await method(self._rubric, sample, ask, self._judge.sampling(repeat))
-            return self._judgement(sample, repeat, aggregate(self._rubric, answers), keys, answers)
+            method = METHODS[self._judge.asked]
+            answers = await method(self._rubric, sample, asker.asks(keys), self._judge.settings(repeat))
+            return self._judgement(sample, repeat, aggregate(self._rubric, answers.scores), keys, answers)
         except UserError:
             raise
         except EngineError as error:
@@ -198,7 +212,7 @@ class _JudgeWork:
         repeat: int,
         scores: tuple[Score, ...],
         keys: Sequence[str],
-        answers: Sequence[Score] = (),
+        answers: Answers | None = None,
     ) -> Judgement:
         return Judgement(
             sample_id=sample.id,
@@ -207,7 +221,8 @@ class _JudgeWork:
             rubric=f"{self._rubric.name}@{self._rubric.digest}",
             repeat=repeat,
             scores=scores,
-            items=tuple(answer for answer in answers if answer.item is not None),
+            items=tuple(score for score in answers.scores if score.item is not None) if answers else (),
+            evidence=answers.evidence if answers else (),
             calls=tuple(keys),
         )
 
@@ -241,7 +256,7 @@ class _JudgeWork:
         askable = self._judge.repeats * sum(not _is_empty(sample) for sample in self._samples)
         return 0 < askable <= self._failed
 
-    def _check_any_answer(self, asker: Asker) -> None:
+    def _check_any_answer(self, asker: "_Askers") -> None:
         if self._useless() and asker.failed and not asker.answered:
             raise UserError(
                 f"judge {self._judge.id}: none of its {asker.failed} calls was answered ({asker.last_error}); "
@@ -254,6 +269,60 @@ class _JudgeWork:
                 f"judge {self._judge.id}: all of its {self._failed} judgements failed ({self._last_fault}); the "
                 "answers are kept, the log holds the faults: mend it and start the same command again"
             )
+
+
+class _Askers:
+    """The models of one judge, counted together."""
+
+    def __init__(self, judge: JudgeConfig, askers: Sequence[Asker]) -> None:
+        self._judge, self._askers = judge, askers
+
+    def asks(self, keys: list[str]) -> Asks:
+        """For one sample; the keys of its calls are added to `keys`."""
+
+        def of(asker: Asker) -> Ask:
+            async def ask(call: Call) -> Completion:
+                keys.append(asker.key(call))
+                return await asker(call)
+
+            return ask
+
+        judge = of(self._askers[0])
+        analyst = self._judge.analyst
+        if analyst is None:
+            return Asks(judge, judge)
+        own = of(self._askers[1])
+
+        async def analyse(call: Call) -> Completion:
+            # The analyst's own settings, so that judges with other ones share its evidence.
+            settings = {"temperature": analyst.temperature, "max_tokens": analyst.max_tokens or call.max_tokens}
+            return await own(call.model_copy(update=settings))
+
+        return Asks(judge, analyse)
+
+    @property
+    def sent(self) -> int:
+        return sum(asker.sent for asker in self._askers)
+
+    @property
+    def answered(self) -> int:
+        return sum(asker.answered for asker in self._askers)
+
+    @property
+    def failed(self) -> int:
+        return sum(asker.failed for asker in self._askers)
+
+    @property
+    def last_error(self) -> str:
+        return next((asker.last_error for asker in self._askers if asker.last_error), "")
+
+    def check_health(self) -> None:
+        for asker in self._askers:
+            asker.check_health()
+
+    async def close(self, *, drain: bool = False) -> None:
+        for asker in self._askers:
+            await asker.close(drain=drain)
 
 
 def _is_empty(sample: Sample) -> bool:

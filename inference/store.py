@@ -19,16 +19,18 @@ from inference.records import Completion
 
 APPLICATION_ID = 0x63726A31  # "crj1" in the header of the file tells our stores from other SQLite files
 _TABLE = """CREATE TABLE IF NOT EXISTS calls (
-    key TEXT PRIMARY KEY, completion TEXT NOT NULL, started REAL NOT NULL, finished REAL NOT NULL) WITHOUT ROWID"""
+    key TEXT PRIMARY KEY, completion TEXT NOT NULL, started REAL NOT NULL, finished REAL NOT NULL,
+    model TEXT NOT NULL DEFAULT '') WITHOUT ROWID"""
 
 
 class StoredCall(StrictModel):
-    """A finished call with its times in seconds since 1970 (UTC)."""
+    """A finished call with its times in seconds since 1970 (UTC), and the label of the model that answered."""
 
     key: str
     completion: Completion
     started: float
     finished: float
+    model: str
 
 
 class Store:
@@ -40,7 +42,7 @@ class Store:
 
     def __init__(self, path: Path | str) -> None:
         self.path = Path(path)
-        self._pending: list[tuple[str, str, float, float]] = []
+        self._pending: list[tuple[str, str, float, float, str]] = []
         self._queue = threading.Lock()
         self._writing = threading.Lock()
         try:
@@ -58,23 +60,23 @@ class Store:
             raise UserError(self._trouble(error)) from None
         return None if row is None else self._read(key, row[0])
 
-    async def put(self, key: str, completion: Completion, started: float, finished: float) -> None:
+    async def put(self, key: str, completion: Completion, started: float, finished: float, model: str = "") -> None:
         """Keep a finished call; returns when it is on disk. A key that exists is left as it is."""
         # json instead of pydantic's own writer, which turns an infinite log-probability into null.
         text = json.dumps(completion.model_dump(mode="python"))
         with self._queue:
-            self._pending.append((key, text, started, finished))
+            self._pending.append((key, text, started, finished, model))
         await asyncio.to_thread(self._commit)
 
     def calls(self) -> Iterator[StoredCall]:
         """All finished calls, in no particular order; for token, time and cost accounting."""
         try:
             with closing(self._connect()) as connection:
-                for key, text, started, finished in connection.execute(
-                    "SELECT key, completion, started, finished FROM calls"
+                for key, text, started, finished, model in connection.execute(
+                    "SELECT key, completion, started, finished, model FROM calls"
                 ):
                     completion = self._read(key, text)
-                    yield StoredCall(key=key, completion=completion, started=started, finished=finished)
+                    yield StoredCall(key=key, completion=completion, started=started, finished=finished, model=model)
         except sqlite3.Error as error:
             raise UserError(self._trouble(error)) from None
         except ValidationError:
@@ -112,6 +114,8 @@ class Store:
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute(_TABLE)
+        if "model" not in [column[1] for column in connection.execute("PRAGMA table_info(calls)")]:
+            connection.execute("ALTER TABLE calls ADD COLUMN model TEXT NOT NULL DEFAULT ''")  # a store of version 0.1
 
     def _commit(self) -> None:
         """Write everything that waits. When it returns, each call appended before it was entered is on disk."""
@@ -122,7 +126,7 @@ class Store:
                 return  # an earlier thread took our call along
             try:
                 self._writer.execute("BEGIN IMMEDIATE")
-                self._writer.executemany("INSERT OR IGNORE INTO calls VALUES (?, ?, ?, ?)", rows)
+                self._writer.executemany("INSERT OR IGNORE INTO calls VALUES (?, ?, ?, ?, ?)", rows)
                 self._writer.execute("COMMIT")
             except sqlite3.Error as error:
                 with self._queue:

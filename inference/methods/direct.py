@@ -1,61 +1,93 @@
-"""Direct judging: the raw response and the rubric in, all scores out. One call; no analysis before the scores.
+"""Judging the raw response at once: all scores in one call, without an analysis before them.
 
-`direct` prompts any chat model. `compact` asks a learned judge, one token per dimension.
+`direct` prompts any chat model, `tat` has it write a table of evidence and scores together (Table as Thought),
+`compact` asks a learned judge, one token per dimension.
 """
 
+from collections.abc import Sequence
+
 from inference import prompts
-from inference.methods.base import Ask, Sampling
-from inference.records import Call, Completion, Message, Sample, Score
-from inference.rubric import Rubric
-from inference.scoring import read_json_answer, read_number_answer
+from inference.answers import complaint_of, read_scores, read_table
+from inference.methods.base import Answers, Ask, Asks, Settings, ask_readable
+from inference.records import Call, Completion, Sample, Score
+from inference.rubric import Rubric, Step
+from inference.schemas import scores_schema, table_schema
+from inference.scoring import read_number_answer
 
-JSON_TOKENS_PER_SCORE = 32
+TOKENS_PER_SCORE = 32
+TOKENS_PER_ROW = 96
+"""Evidence in a table, with its scores."""
 
 
-async def direct(rubric: Rubric, sample: Sample, ask: Ask, sampling: Sampling) -> tuple[Score, ...]:
+async def direct(rubric: Rubric, sample: Sample, asks: Asks, settings: Settings) -> Answers:
     """One chat call; a rubric with a single dimension is answered by its number, others by a JSON object.
 
-    An unreadable answer is asked for once more, with the parser's complaint shown to the model.
+    With ``judge_scope: step`` one call per step, each with the response to that step alone.
     """
-    single = rubric.single
-    call = Call(
-        messages=prompts.chat_messages(rubric, sample, answer="number" if single else "json"),
-        grid=rubric.asked[0][1].grid if single else None,
-        json_schema=None if single else rubric.json_schema(),
-        max_tokens=sampling.max_tokens or (8 if single else JSON_TOKENS_PER_SCORE * _answers(rubric)),
-        temperature=sampling.temperature,
-        repeat=sampling.repeat,
-    )
-    completion = await ask(call)
-    scores = _read(rubric, completion)
-    complaint = next((score.unscored for score in scores if score.unscored), None)
-    if complaint is None:
-        return scores
-    return _read(rubric, await ask(_complained(call, completion, complaint)))
+    if rubric.single:
+        return Answers((await _number(rubric, sample, asks.judge, settings),))
+    scopes = [rubric.answered] if settings.judge_scope == "response" else [(step,) for step in rubric.answered]
+    scores: list[Score] = []
+    for steps in scopes:
+        call = settings.call(
+            prompts.chat_messages(rubric, sample, steps), scores_schema(steps), TOKENS_PER_SCORE * answers(steps)
+        )
+        scores += await ask_scores(asks.judge, call, steps)
+    return Answers(tuple(scores))
 
 
-def _read(rubric: Rubric, completion: Completion) -> tuple[Score, ...]:
-    if not rubric.single:
-        return read_json_answer(rubric, completion)
+async def ask_scores(ask: Ask, call: Call, steps: Sequence[Step]) -> tuple[Score, ...]:
+    """The scores of `steps` that a JSON answer holds."""
+
+    def read(completion: Completion) -> tuple[tuple[Score, ...], str | None]:
+        found = read_scores(steps, completion)
+        return found, complaint_of(found)
+
+    scores, _ = await ask_readable(ask, call, read)
+    return scores
+
+
+def answers(steps: Sequence[Step]) -> int:
+    """Numbers and names in a whole answer on `steps`."""
+    return sum(len(step.asked) * rows(step) for step in steps)
+
+
+def rows(step: Step) -> int:
+    return step.items.count if step.items else 1
+
+
+async def _number(rubric: Rubric, sample: Sample, ask: Ask, settings: Settings) -> Score:
     step, dimension = rubric.asked[0]
-    return (read_number_answer(step.name, dimension, completion),)
+    call = Call(
+        messages=prompts.chat_messages(rubric, sample),
+        grid=dimension.grid,
+        max_tokens=settings.max_tokens or 8,
+        temperature=settings.temperature,
+        repeat=settings.repeat,
+    )
+
+    def read(completion: Completion) -> tuple[Score, str | None]:
+        score = read_number_answer(step.name, dimension, completion)
+        return score, score.unscored
+
+    score, _ = await ask_readable(ask, call, read)
+    return score
 
 
-def _answers(rubric: Rubric) -> int:
-    """Numbers and names in a whole answer."""
-    return sum(step.items.count if step.items else 1 for step, _ in rubric.asked)
+async def tat(rubric: Rubric, sample: Sample, asks: Asks, settings: Settings) -> Answers:
+    """One call that writes evidence and scores row by row."""
+    tokens = TOKENS_PER_ROW * sum(rows(step) for step in rubric.answered) + TOKENS_PER_SCORE * answers(rubric.answered)
+    call = settings.call(prompts.table_messages(rubric, sample), table_schema(rubric), tokens)
+
+    def read(completion: Completion) -> tuple[Answers, str | None]:
+        scores, evidence = read_table(rubric, completion)
+        return Answers(scores, evidence), complaint_of(scores)
+
+    found, _ = await ask_readable(asks.judge, call, read)
+    return found
 
 
-def _complained(call: Call, completion: Completion, complaint: str) -> Call:
-    assert call.messages is not None
-    # The complaint quotes the answer, which may echo control tokens of the response.
-    quoted = prompts.defuse(complaint)
-    correction = f"That could not be used: {quoted}. Answer again, in the form asked for and with nothing else."
-    answer = Message(role="assistant", content=prompts.defuse(completion.text) or "(empty)")
-    return call.model_copy(update={"messages": (*call.messages, answer, Message(role="user", content=correction))})
-
-
-async def compact(rubric: Rubric, sample: Sample, ask: Ask, sampling: Sampling) -> tuple[Score, ...]:
+async def compact(rubric: Rubric, sample: Sample, asks: Asks, settings: Settings) -> Answers:
     """One call of one token per dimension, on the plain prompt the judge was trained on.
 
     Items are not asked for one by one: the judge has learned the score of the whole step.
@@ -67,8 +99,8 @@ async def compact(rubric: Rubric, sample: Sample, ask: Ask, sampling: Sampling) 
             prompt=prompt,
             grid=dimension.grid,
             max_tokens=len(dimension.grid[-1]),
-            temperature=sampling.temperature,
-            repeat=sampling.repeat,
+            temperature=settings.temperature,
+            repeat=settings.repeat,
         )
-        scores.append(read_number_answer(step.name, dimension, await ask(call)))
-    return tuple(scores)
+        scores.append(read_number_answer(step.name, dimension, await asks.judge(call)))
+    return Answers(tuple(scores))

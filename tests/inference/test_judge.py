@@ -15,7 +15,7 @@ from inference.errors import UserError
 from inference.estimate import estimate
 from inference.judge import judge_file, judge_samples
 from inference.judges import JudgeConfig, Price
-from inference.methods import METHODS, Ask, Sampling
+from inference.methods import METHODS, Answers, Asks, Settings
 from inference.records import Call, Judgement, Sample, Score, Usage
 from inference.rubric import Rubric
 from inference.score_file import write_scores
@@ -194,10 +194,10 @@ def test_failed_judgements_are_warned_of(
 ) -> None:
     compact = METHODS["compact"]
 
-    async def faulty(rubric: Rubric, sample: Sample, ask: Ask, sampling: Sampling) -> tuple[Score, ...]:
+    async def faulty(rubric: Rubric, sample: Sample, asks: Asks, settings: Settings) -> Answers:
         if sample.id == "b":
             raise ZeroDivisionError
-        return await compact(rubric, sample, ask, sampling)
+        return await compact(rubric, sample, asks, settings)
 
     monkeypatch.setitem(METHODS, "compact", faulty)
     judge_file(config(tmp_path))
@@ -206,7 +206,7 @@ def test_failed_judgements_are_warned_of(
 
 def test_two_judges_of_one_id_are_refused_before_anything_is_written(tmp_path: Path) -> None:
     judge = {"id": "j", "engine": "scripted", "model": "m", "method": "compact"}
-    with pytest.raises(UserError, match=r"judges: the judge ids \['j'\] occur twice"):
+    with pytest.raises(UserError, match=r"the judge ids \['j'\] occur twice"):
         judge_file(config(tmp_path, judges=[judge, judge]))
     assert not (tmp_path / "run").exists()
 

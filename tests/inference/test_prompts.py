@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inference import prompts
+from inference.prompts.text import render
 from inference.records import Sample
 from inference.rubric import Rubric, load_rubric
 
@@ -55,8 +56,8 @@ def test_a_fence_is_longer_than_any_run_of_backticks_inside(text: str) -> None:
 
 @given(HOSTILE, HOSTILE)
 def test_nothing_outside_the_fences_depends_on_untrusted_text(response: str, scenario: str) -> None:
-    system, user = prompts.chat_messages(RUBRIC, aut(response, scenario), answer="number")
-    plain_system, plain_user = prompts.chat_messages(RUBRIC, aut("WORDS", "THING"), answer="number")
+    system, user = prompts.chat_messages(RUBRIC, aut(response, scenario))
+    plain_system, plain_user = prompts.chat_messages(RUBRIC, aut("WORDS", "THING"))
     opening, rest = plain_user.content.split("```\nTHING\n```")
     middle, closing = rest.split("```\nWORDS\n```")
     fences = [prompts.fence(prompts.defuse(text)) for text in (scenario, response)]
@@ -83,7 +84,7 @@ def test_the_compact_prompt_is_what_the_trainer_writes(aut_rubric: Rubric, plan_
 
 def test_instructions_hold_the_whole_rubric_and_the_form_of_the_answer(plan_rubric: Rubric) -> None:
     sample = Sample(id="p", scenario="a flood", responses={"ideas": "a dam", "outcome": "a plan"})
-    system, user = prompts.chat_messages(plan_rubric, sample, answer="json")
+    system, user = prompts.chat_messages(plan_rubric, sample)
     for step, dimension in plan_rubric.scored:
         assert step.task in system.content
         assert f"{dimension.name} ({dimension.range[0]} to {dimension.range[1]})" in system.content
@@ -92,17 +93,17 @@ def test_instructions_hold_the_whole_rubric_and_the_form_of_the_answer(plan_rubr
 
 
 def test_samples_of_one_scenario_share_all_text_before_the_response(aut_rubric: Rubric) -> None:
-    first, second = (prompts.chat_messages(aut_rubric, aut(text), answer="number") for text in ("a swing", "a leash"))
+    first, second = (prompts.chat_messages(aut_rubric, aut(text)) for text in ("a swing", "a leash"))
     assert first[0] == second[0]
     assert first[1].content.split("a swing")[0] == second[1].content.split("a leash")[0]
 
 
 def test_no_placeholder_is_left_in_any_prompt(aut_rubric: Rubric, plan_rubric: Rubric) -> None:
-    for rubric, answer in ((aut_rubric, "number"), (plan_rubric, "json")):
-        for message in prompts.chat_messages(rubric, aut("a swing"), answer=answer):
+    for rubric in (aut_rubric, plan_rubric):
+        for message in prompts.chat_messages(rubric, aut("a swing")):
             assert "{{" not in message.content
 
 
 def test_a_template_with_a_missing_value_fails_loudly() -> None:
     with pytest.raises(KeyError):
-        prompts.render("direct_user", {"scenario": "rope"})
+        render("table", description="rope")

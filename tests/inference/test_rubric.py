@@ -6,6 +6,7 @@ import pytest
 
 from inference.errors import UserError
 from inference.rubric import Rubric, load_rubric
+from inference.schemas import scores_schema
 
 GOOD = """
 name: jokes
@@ -63,7 +64,7 @@ def test_grid_and_contains(plan_rubric: Rubric, aut_rubric: Rubric) -> None:
 
 
 def test_the_schema_asks_for_every_dimension_and_nothing_else(plan_rubric: Rubric) -> None:
-    schema = plan_rubric.json_schema()
+    schema = scores_schema(plan_rubric.answered)
     assert schema["required"] == ["ideas", "outcome"]
     ideas = schema["properties"]["ideas"]
     assert (ideas["required"], ideas["additionalProperties"]) == (["fluency", "novelty"], False)
@@ -162,7 +163,7 @@ def test_variants(tmp_path: Path) -> None:
 
 
 def test_schema_of_items(tmp_path: Path) -> None:
-    schema = load(tmp_path, ITEMS).json_schema()["properties"]["ideas"]
+    schema = scores_schema(load(tmp_path, ITEMS).answered)["properties"]["ideas"]
     assert (schema["type"], schema["minItems"], schema["maxItems"]) == ("array", 3, 3)
     assert schema["items"]["properties"] == {
         "counts": {"type": "integer", "enum": [0, 1]},

@@ -6,13 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from inference.answers import number_positions, read_scores
 from inference.records import Completion, Token
 from inference.rubric import Dimension, Rubric, Step
 from inference.scoring import (
     grid_branches,
     grid_logprobs,
-    number_positions,
-    read_json_answer,
     read_number_answer,
     score_from_logprobs,
 )
@@ -79,7 +78,7 @@ def test_a_fractional_dimension_takes_fractions_in_range_only() -> None:
 
 def answer(text: str, **more: object) -> list[tuple[float | None, str | None]]:
     completion = Completion.model_validate({"text": text, **more})
-    return [(score.value, score.unscored) for score in read_json_answer(TWO_STEPS, completion)]
+    return [(score.value, score.unscored) for score in read_scores(TWO_STEPS.answered, completion)]
 
 
 GOOD = '{"a": {"quality": 4}, "b": {"quality": 0, "fluency": 16}}'
@@ -216,7 +215,7 @@ def test_a_json_scores_distribution_is_read_at_its_own_key() -> None:
         ("}}", {}),
     )
     completion = Completion(text="".join(token.text for token in parts), tokens=parts)
-    first, second, third = read_json_answer(TWO_STEPS, completion)
+    first, second, third = read_scores(TWO_STEPS.answered, completion)
     assert first.value == pytest.approx(0.75 * 4 + 0.25 * 2)
     assert second.value == pytest.approx(0.5)
     # Two digits cannot be read from one position: the text stands.
@@ -231,7 +230,7 @@ def test_number_positions_ignore_numbers_inside_strings() -> None:
 @given(st.text())
 def test_no_text_makes_the_parsers_raise(text: str) -> None:
     completion = Completion(text=text, tokens=(Token(text=text, logprob=0.0, top={"1": 0.0}),))
-    assert len(read_json_answer(TWO_STEPS, completion)) == 3
+    assert len(read_scores(TWO_STEPS.answered, completion)) == 3
     score = read_number_answer("use", WHOLE, completion)
     assert (score.value is None) == (score.unscored is not None)
 
@@ -250,7 +249,7 @@ def test_every_read_score_lies_in_its_range(content: dict[str, object]) -> None:
     text = json.dumps(content)
     parts = tuple(Token(text=character, logprob=0.0, top={character: 0.0}) for character in text)
     for (_, dimension), score in zip(
-        TWO_STEPS.scored, read_json_answer(TWO_STEPS, Completion(text=text, tokens=parts)), strict=True
+        TWO_STEPS.scored, read_scores(TWO_STEPS.answered, Completion(text=text, tokens=parts)), strict=True
     ):
         assert score.value is None or dimension.range[0] <= score.value <= dimension.range[1]
 
@@ -286,7 +285,7 @@ ITEMS = Rubric.model_validate(
 
 def test_items_of_a_json_answer_are_read_one_by_one() -> None:
     text = '{"list": [{"d": 2, "k": "law"}, {"d": 0, "k": "art"}], "pick": {"fit": 4}}'
-    found = read_json_answer(ITEMS, Completion(text=text))
+    found = read_scores(ITEMS.answered, Completion(text=text))
     assert [(s.step, s.dimension, s.item, s.value, s.choice) for s in found] == [
         ("list", "detail", 1, 2, None),
         ("list", "kind", 1, None, "law"),
@@ -316,7 +315,7 @@ def test_items_of_a_json_answer_are_read_one_by_one() -> None:
     ],
 )
 def test_faulty_items_are_unscored_each_with_its_reason(text: str, reasons: list[str]) -> None:
-    found = [score.unscored for score in read_json_answer(ITEMS, Completion(text=text)) if score.unscored]
+    found = [score.unscored for score in read_scores(ITEMS.answered, Completion(text=text)) if score.unscored]
     assert len(found) == len(reasons)
     for unscored, reason in zip(found, reasons, strict=True):
         assert reason in unscored

@@ -10,6 +10,7 @@ import pytest
 from vllm_server import Served, served
 
 from inference import check_adapter
+from inference.answers import read_scores
 from inference.engines import EngineConfig
 from inference.engines.base import Engine, EngineError
 from inference.engines.hf import HFEngine
@@ -17,7 +18,8 @@ from inference.engines.openai import OpenAIEngine
 from inference.engines.vllm import VLLMEngine
 from inference.records import Call, Completion, Message
 from inference.rubric import Rubric
-from inference.scoring import read_json_answer, read_number_answer
+from inference.schemas import scores_schema
+from inference.scoring import read_number_answer
 
 __all__ = ["served"]
 pytestmark = pytest.mark.slow
@@ -80,13 +82,13 @@ def assert_close(found: Sequence[Completion], expected: Sequence[Completion]) ->
 
 def assert_valid_json(rubric: Rubric, completions: Sequence[Completion]) -> None:
     for completion in completions:
-        assert all(score.unscored is None for score in read_json_answer(rubric, completion)), completion.text
+        assert all(score.unscored is None for score in read_scores(rubric.answered, completion)), completion.text
         assert completion.text == json.dumps(json.loads(completion.text), separators=(",", ":"))
         assert any(token.top for token in completion.tokens)
 
 
 def json_calls(rubric: Rubric) -> list[Call]:
-    schema = rubric.json_schema()
+    schema = scores_schema(rubric.answered)
     texts = ("Rate this plan.", 'Rate: {"x": 1}', "Say hello.")
     return [Call(messages=(Message(role="user", content=t),), json_schema=schema, max_tokens=96) for t in texts]
 

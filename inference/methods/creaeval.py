@@ -1,0 +1,112 @@
+"""CreaEval: an analyst (SoT-LLM) takes evidence from the raw response; a judge scores the evidence alone.
+
+Source: Wang, Wu, Li, Zheng and Zhou, "Decoupled Analysis-Judging". Phase 1: one call per step, in order, with the
+memories of the earlier steps. Phase 2: one call with all evidence, or one per step (``judge_scope: step``).
+Ablations: no memory (``memory: false``), all evidence in one call (``stepwise: false``); without decoupling it is
+`tat`, without evidence `direct`.
+"""
+
+from collections.abc import Sequence
+
+from inference import prompts
+from inference.answers import read_evidence, unscored_step
+from inference.methods.base import Answers, Ask, Asks, Settings, ask_readable
+from inference.methods.direct import TOKENS_PER_SCORE, answers, ask_scores, rows
+from inference.quotations import cut_quotations, forbidden_runs
+from inference.records import Completion, Sample, Score, StepEvidence
+from inference.rubric import Rubric, Step
+from inference.schemas import NO_CHOICE, evidence_schema, scores_schema
+
+TOKENS_PER_TEXT = 48
+MEMORY_TOKENS = 96
+
+
+async def creaeval(rubric: Rubric, sample: Sample, asks: Asks, settings: Settings) -> Answers:
+    """Evidence first, then scores. A step without readable evidence is unscored, the others are judged."""
+    found = await analyse(rubric, sample, asks.analyst, settings)
+    evidence = [part for part in found.values() if isinstance(part, StepEvidence)]
+    scores = await judge_evidence(rubric, sample.scenario, evidence, asks.judge, settings)
+    missing = {name: reason for name, reason in found.items() if isinstance(reason, str)}
+    by_step = {step.name: [score for score in scores if score.step == step.name] for step in rubric.answered}
+    return Answers(
+        tuple(
+            score
+            for step in rubric.answered
+            for score in (unscored_step(step, missing[step.name]) if step.name in missing else by_step[step.name])
+        ),
+        tuple(evidence),
+    )
+
+
+async def analyse(rubric: Rubric, sample: Sample, ask: Ask, settings: Settings) -> dict[str, StepEvidence | str]:
+    """Phase 1: step → its evidence, or why there is none. No run of eight words of the response is left in it."""
+    if settings.stepwise:
+        found = await _by_step(rubric, sample, ask, settings)
+    else:
+        found = await _ask_evidence(rubric, sample, rubric.answered, {}, ask, settings)
+    forbidden = forbidden_runs(sample.responses.values(), [sample.scenario, prompts.describe(rubric)])
+    return {
+        name: cut_quotations(part, forbidden) if isinstance(part, StepEvidence) else part
+        for name, part in found.items()
+    }
+
+
+async def _by_step(rubric: Rubric, sample: Sample, ask: Ask, settings: Settings) -> dict[str, StepEvidence | str]:
+    found: dict[str, StepEvidence | str] = {}
+    memories: dict[str, str] = {}
+    for step in rubric.answered:
+        if not sample.responses.get(step.name, "").strip():
+            found[step.name] = nothing(step)  # there is nothing to ask about
+            continue
+        remembered = memories if settings.memory else {}
+        found |= await _ask_evidence(rubric, sample, (step,), remembered, ask, settings)
+        part = found[step.name]
+        if isinstance(part, StepEvidence):
+            memories[step.name] = part.memory
+    return found
+
+
+async def _ask_evidence(
+    rubric: Rubric,
+    sample: Sample,
+    steps: Sequence[Step],
+    memories: dict[str, str],
+    ask: Ask,
+    settings: Settings,
+) -> dict[str, StepEvidence | str]:
+    remembered = [(step, memories[step.name]) for step in rubric.answered if step.name in memories]
+    tokens = sum(MEMORY_TOKENS + TOKENS_PER_TEXT * len(step.asked) * rows(step) for step in steps)
+    call = settings.call(prompts.analysis_messages(rubric, sample, steps, remembered), evidence_schema(steps), tokens)
+
+    def read(completion: Completion) -> tuple[dict[str, StepEvidence | str], str | None]:
+        found = read_evidence(steps, completion)
+        return found, next((part for part in found.values() if isinstance(part, str)), None)
+
+    found, _ = await ask_readable(ask, call, read)
+    return found
+
+
+def nothing(step: Step) -> StepEvidence:
+    """The evidence on an empty response to `step`."""
+    texts = {d.name: NO_CHOICE if d.choices else prompts.NOTHING for d in step.asked}
+    if step.items is None:
+        return StepEvidence(step=step.name, texts=texts)
+    return StepEvidence(step=step.name, items=(texts,) * step.items.count)
+
+
+async def judge_evidence(
+    rubric: Rubric, scenario: str, evidence: Sequence[StepEvidence], ask: Ask, settings: Settings
+) -> tuple[Score, ...]:
+    """Phase 2: scores of the steps that have evidence. The raw response is not among what it is given."""
+    there = {part.step for part in evidence}
+    steps = tuple(step for step in rubric.answered if step.name in there)
+    scopes = [steps] if settings.judge_scope == "response" else [(step,) for step in steps]
+    scores: list[Score] = []
+    for chosen in filter(None, scopes):
+        call = settings.call(
+            prompts.evidence_messages(rubric, scenario, evidence, chosen),
+            scores_schema(chosen),
+            TOKENS_PER_SCORE * answers(chosen),
+        )
+        scores += await ask_scores(ask, call, chosen)
+    return tuple(scores)
