@@ -76,14 +76,22 @@ def compare(
     second: RunPath,
     judges: Annotated[
         tuple[str, str] | None,
-        typer.Option(help="A judge of the first run and one of the second. Default: all of the same name."),
+        typer.Option(
+            help="Two names separated by a space: a judge of the first run and one of the second. "
+            "Default: all of the same name.",
+            metavar="A B",
+        ),
     ] = None,
+    everything: Annotated[
+        bool, typer.Option("--all", help="With several dimensions: every metric, kind of score and rater, too.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Differences between judges of two runs (first − second) on the samples both have scored, with intervals and p."""
     from eval.compare import compare_runs
+    from eval.compare_tables import compared
     from eval.run_files import load_run
-    from eval.tables import as_text, comparison
+    from eval.tables import as_text
 
     found = compare_runs(load_run(first), load_run(second), judges)
     for note in found.notes:
@@ -91,7 +99,9 @@ def compare(
     if as_json:
         _print_lines(row.model_dump_json() for row in found.rows)
     else:
-        tables = [comparison(title, rows) for title, rows in found.by_pair().items()]
+        tables = compared(found, everything=everything)
+        if len(tables) < len(compared(found, everything=True)):
+            typer.echo("note: every metric, kind of score and rater: --all, or --json", err=True)
         _print("\n\n".join("\n".join([table.title, *table.notes, as_text(table, intervals=True)]) for table in tables))
 
 
@@ -99,14 +109,18 @@ def compare(
 def check(
     file: Annotated[
         Path,
-        typer.Argument(help="A CGPST file of ratings, responses, evidence, scores or scenarios.", show_default=False),
+        typer.Argument(
+            help="A CGPST file: ratings, responses, evidence, scores, scenarios, splits.", show_default=False
+        ),
     ],
+    notes: Annotated[bool, typer.Option("--notes", help="Print every note; else one line for each kind.")] = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print findings as JSON lines on stdout, and nothing else there.")
     ] = False,
 ) -> None:
     """Find faults in a file of the CGPST benchmark. Exit code 1 where there are errors; notes are no errors."""
     from eval.benchmarks.cgpst.check import inspect_file
+    from eval.benchmarks.cgpst.findings import shown
 
     checked = inspect_file(file)
     if as_json:
@@ -114,7 +128,9 @@ def check(
         if checked.findings:
             _print_lines(finding.model_dump_json() for finding in checked.findings)
     else:
-        _print_lines([*map(str, checked.findings), checked.summary])
+        lines = shown(checked.findings, all_notes=notes)
+        folded = len(lines) < len(checked.findings)
+        _print_lines([*lines, checked.summary + (" (all of them: --notes)" if folded else "")])
     if checked.errors:
         raise typer.Exit(1)
 

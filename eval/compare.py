@@ -22,11 +22,11 @@ from eval.metrics import (
     raters,
     score_tables,
 )
-from eval.protocol import ALL, MEAN, METRICS, Frame
+from eval.protocol import ALL, MEAN, METRICS, Frame, title
 from eval.resampling import paired_difference
 from eval.rows import Number
 from eval.run_files import EvaluatedRun
-from eval.significance import paired
+from eval.significance import differences
 from inference.config import StrictModel
 from inference.errors import UserError
 from inference.records import Sample
@@ -99,17 +99,8 @@ class Comparison:
     rows: list[DifferenceRow]
     notes: list[str]
     """Sentences to show the user."""
-
-    def by_pair(self) -> dict[str, list[DifferenceRow]]:
-        """Rows that belong in one table, by its title: one pair of judges on one split, rater and dimension."""
-        found: dict[str, list[DifferenceRow]] = {}
-        for row in self.rows:
-            judges = f"{row.judge_a} ({row.run_a}) − {row.judge_b} ({row.run_b})"
-            what = f"{row.step} {row.dimension}, rater {row.rater}"
-            if (row.step, row.dimension, row.rater) == (ALL, MEAN, MEAN):
-                what = "mean over dimensions and raters"
-            found.setdefault(f"{row.split}, {what}: {judges}", []).append(row)
-        return found
+    averaged: dict[tuple[str, str], str]
+    """(step, dimension) of the rows averaged over the raters → name for people."""
 
 
 def difference_rows(setting: Setting, a: Side, b: Side, kinds: Sequence[Kind] = KINDS) -> list[DifferenceRow]:
@@ -156,41 +147,81 @@ def difference_rows(setting: Setting, a: Side, b: Side, kinds: Sequence[Kind] = 
 def compare_runs(first: EvaluatedRun, second: EvaluatedRun, judges: tuple[str, str] | None = None) -> Comparison:
     """First run minus second run: the judges of the same name, or `judges` (one of each run), on common samples.
 
-    With several reported dimensions, those of the averages over raters and dimensions (`eval.protocol`) come first.
+    With several reported dimensions, those of the averages over raters (`eval.protocol`) come first: over all
+    dimensions, over those of each step, then of each dimension.
     Ratings, clusters and seed are the first run's. Raises UserError where samples, splits, raters, dimensions or
     judges have nothing in common.
     """
     pairs = _pairs(first, second, judges)
     settings = _settings(first, second)
-    notes = _rating_notes(first, second)
+    notes = [*_rating_notes(first, second), *_scale_notes(first, second)]
     tables = [{judge: table for (judge, _), table in score_tables(run.judgements).items()} for run in (first, second)]
     sides = [(Side(first.settings.run, a, tables[0][a]), Side(second.settings.run, b, tables[1][b])) for a, b in pairs]
-    rows = _overall(first, second, settings, sides)
+    rows, unrated = _overall(first, second, settings, sides)
+    notes += unrated
     rows += [row for setting in settings for a, b in sides for row in difference_rows(setting, a, b)]
     if not any(row.n for row in rows):
         raise UserError(
             f"{first.path} and {second.path}: no sample was scored by both judges, so nothing can be compared"
         )
-    return Comparison(rows, notes)
+    return Comparison(rows, notes, _names(first))
+
+
+def _names(run: EvaluatedRun) -> dict[tuple[str, str], str]:
+    reported = run.settings.rubric.reported
+    return {
+        (ALL, MEAN): "all",
+        **{(step.name, MEAN): step.label or step.name for step, _ in reported},
+        **{(step.name, dimension.name): title(step, dimension) for step, dimension in reported},
+    }
 
 
 def _overall(
     first: EvaluatedRun, second: EvaluatedRun, settings: Sequence[Setting], sides: Sequence[tuple[Side, Side]]
-) -> list[DifferenceRow]:
-    """Differences of the averages over all reported dimensions, where both runs have the same several of them."""
+) -> tuple[list[DifferenceRow], list[str]]:
+    """Differences of the averages over raters and dimensions, where both runs have the same several dimensions.
+
+    Also sentences on splits in which no reported dimension is rated.
+    """
     reported = first.settings.rubric.reported
     if len(reported) < 2 or not all(_same_scale(pair, second) for pair in reported):
-        return []
-    rows = []
+        return [], []
+    rows: list[DifferenceRow] = []
+    notes: list[str] = []
     for setting in {setting.split: setting for setting in settings}.values():
         frame = Frame(setting.samples, reported, setting.seed, setting.resamples)
-        rows += [row for a, b in sides for kind in KINDS for row in overall_rows(setting, frame, a, b, kind)]
-    return rows
+        if not frame.human:
+            notes.append(f"{setting.split}: nobody has rated a reported dimension; {_NO_AVERAGES}")
+            continue
+        rows += [row for a, b in sides for kind in KINDS for row in average_rows(setting, frame, a, b, kind)]
+    return rows, notes
 
 
-def overall_rows(setting: Setting, frame: Frame, a: Side, b: Side, kind: Kind) -> list[DifferenceRow]:
-    """The metrics of `eval.protocol`, averaged over raters and dimensions; those of `setting` play no part."""
-    found = paired(frame, a.table, b.table, kind)
+_NO_AVERAGES = "averages over dimensions are left out"
+
+
+def _scale_notes(first: EvaluatedRun, second: EvaluatedRun) -> list[str]:
+    """Which dimensions are not compared, and whether averages over dimensions need them."""
+    ours, theirs = (
+        {f"{step.name}.{d.name}": "{} to {}".format(*d.range) for step, d in run.settings.rubric.scored}
+        for run in (first, second)
+    )
+    shared = [key for key in ours if key in theirs]
+    changed = [f"{key} ({ours[key]}, and {theirs[key]})" for key in shared if ours[key] != theirs[key]]
+    alone = [key for key in ours | theirs if key not in shared]
+    reported = first.settings.rubric.reported
+    averaged = len(reported) < 2 or all(_same_scale(pair, second) for pair in reported)
+    tail = "" if averaged else f"; {_NO_AVERAGES}"
+    notes = []
+    if changed:
+        notes.append(f"not compared, since the runs' scales differ: {', '.join(changed)}{tail}")
+    if alone:
+        notes.append(f"not compared, since only one of the runs has them: {', '.join(alone)}{tail}")
+    return notes
+
+
+def average_rows(setting: Setting, frame: Frame, a: Side, b: Side, kind: Kind) -> list[DifferenceRow]:
+    """The metrics of `eval.protocol`, averaged over raters; rater and dimension of `setting` play no part."""
     return [
         DifferenceRow(
             benchmark=setting.benchmark,
@@ -201,8 +232,8 @@ def overall_rows(setting: Setting, frame: Frame, a: Side, b: Side, kind: Kind) -
             judge_b=b.judge,
             score=kind,
             rater=MEAN,
-            step=ALL,
-            dimension=MEAN,
+            step=step,
+            dimension=dimension,
             metric=metric,
             a=float(found.a[number]),
             b=float(found.b[number]),
@@ -213,6 +244,7 @@ def overall_rows(setting: Setting, frame: Frame, a: Side, b: Side, kind: Kind) -
             n=found.n,
             simulated=setting.simulated,
         )
+        for (step, dimension), found in differences(frame, a.table, b.table, kind).items()
         for number, metric in enumerate(METRICS)
     ]
 

@@ -22,7 +22,7 @@ from eval.agreement import Array
 from eval.metrics import KINDS, Kind, ScoreTable, cluster, headline_qwk, raters, score_tables
 from eval.recorded import METHOD as RECORDED
 from eval.resampling import MIN_CLUSTERS, RESAMPLES, Groups, cluster_weights, groups, percentile_interval, resampled
-from eval.rows import MetricRow
+from eval.rows import HUMAN_HUMAN, MEAN_OF_JUDGES, MetricRow
 from inference.records import Judgement, Sample
 from inference.rubric import Dimension, Rubric, Step
 
@@ -30,11 +30,8 @@ MEAN = "mean"
 """As rater: averaged over the raters. As dimension: averaged over the reported dimensions of the row's step."""
 ALL = "all"
 """As step: all reported dimensions of the rubric."""
-MEAN_OF_JUDGES = "mean of judges"
-"""As judge: averaged over the judges of the row's method."""
 HUMAN = "human"
 """As method: raters compared with each other."""
-HUMAN_HUMAN = "human–human"
 METRICS = {"qwk": "QWK", "pearson": "r", "icc2_1": "ICC(2,1)"}
 """Metric → name for people. ``qwk`` is the dimension's `headline_qwk`: of whole points, or of half ones."""
 
@@ -70,7 +67,8 @@ class Frame:
         """Rater → scores (D, n); NaN = not rated."""
         names = [cluster(sample) for sample in self.samples]
         self._index: Groups = groups(names)
-        self._clustered = len(set(names)) >= MIN_CLUSTERS
+        self.clustered = len(set(names)) >= MIN_CLUSTERS
+        """Whether resamples are of whole clusters; with few of them they are of single responses."""
         count = int(self._index.max()) + 1 if len(self._index) else 1
         self._weights = np.vstack([np.ones((1, count)), cluster_weights(count, resamples, seed)])
 
@@ -105,7 +103,7 @@ class Frame:
         dimension = self.pairs[number][1]
         names = [headline_qwk(dimension) if name == "qwk" else name for name in METRICS]
         values = np.stack([resampled(name, a[rows], b[rows], index, self._weights, dimension.range) for name in names])
-        if self._clustered and len(np.unique(index)) < MIN_CLUSTERS:
+        if self.clustered and len(np.unique(index)) < MIN_CLUSTERS:
             # So few scenarios say nothing about their own spread.
             values[:, 1:] = np.nan
         return values

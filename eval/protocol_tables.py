@@ -5,14 +5,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from eval.metrics import KINDS, Kind
-from eval.protocol import ALL, HUMAN, MEAN, MEAN_OF_JUDGES, METRICS, title
-from eval.rows import MetricRow
+from eval.protocol import ALL, HUMAN, MEAN, METRICS, title
+from eval.rows import MEAN_OF_JUDGES, MetricRow
 from eval.significance import QWK, Significance
 from eval.tables import (
     LABELS,
     MISSING,
     Cell,
     Table,
+    best_of,
     count,
     interval,
     metric_cell,
@@ -26,14 +27,16 @@ from inference.rubric import Rubric
 
 Key = tuple[str, str, str]
 """(step, dimension, metric)."""
+LABELS_OF_KINDS = tuple(LABELS[kind] for kind in KINDS)
+BOTH = " = ".join(LABELS_OF_KINDS)
+"""Name of both kinds of score where they are the same."""
 
 
 @dataclass(frozen=True)
 class _Line:
     judge: str
     method: str
-    scores: tuple[Kind, ...]
-    """Both kinds where all figures of the two are the same."""
+    score: Kind
     cells: Mapping[Key, MetricRow]
 
     @property
@@ -41,8 +44,16 @@ class _Line:
         return self.method != HUMAN and self.judge != MEAN_OF_JUDGES
 
     @property
-    def kind(self) -> str:
-        return "" if self.method == HUMAN else " = ".join(LABELS[kind] for kind in self.scores)
+    def who(self) -> tuple[str, str]:
+        return self.judge, self.method
+
+    def figures(self, metric: str) -> list[tuple[str, ...]]:
+        """All that is shown of a metric."""
+        return [
+            (number(row.value), interval(row.low, row.high), count(row.n), percent(row.coverage))
+            for (_, _, of), row in self.cells.items()
+            if of == metric
+        ]
 
     @property
     def qwk(self) -> float:
@@ -66,13 +77,13 @@ class ProtocolTables:
         rows = []
         for metric, name in METRICS.items():
             best = {step: self._best((step, MEAN, metric), self._lines) for step in columns}
-            for number_of_line, line in enumerate(self._lines):
+            for position, (line, kinds) in enumerate(self._merged(metric)):
                 overall = line.cells[ALL, MEAN, metric]
                 figures = [self._cell(line, (step, MEAN, metric), best[step], ends=step == ALL) for step in columns]
                 rows.append(
                     (
-                        Cell(name, number=False, repeated=number_of_line > 0),
-                        *(Cell(text, number=False) for text in (line.judge, self._method(line), line.kind)),
+                        Cell(name, number=False, repeated=position > 0),
+                        *(Cell(text, number=False) for text in (line.judge, self._method(line), kinds)),
                         *figures,
                         Cell(count(overall.n)),
                         Cell(percent(overall.coverage)),
@@ -83,13 +94,29 @@ class ProtocolTables:
 
     def dimensions(self, split: str) -> list[Table]:
         """For each metric and kind of score: dimension × judge, averaged over the raters, best of each line marked."""
-        kinds = dict.fromkeys(line.scores for line in self._lines if line.method != HUMAN)
-        # One table holds both kinds where no judge tells them apart.
-        shown = [KINDS] if list(kinds) == [KINDS] else [(kind,) for kind in KINDS]
-        return [self._by_dimension(split, metric, scores) for metric in METRICS for scores in shown]
+        tables = []
+        for metric in METRICS:
+            # One table holds both kinds where no judge tells them apart.
+            apart = any(kinds in LABELS_OF_KINDS for line, kinds in self._merged(metric) if line.method != HUMAN)
+            shown = [(kind,) for kind in KINDS] if apart else [KINDS]
+            tables += [self._by_dimension(split, metric, scores) for scores in shown]
+        return tables
+
+    def _merged(self, metric: str) -> list[tuple[_Line, str]]:
+        """Lines and the names of their kinds of score; one line for both kinds where they show the same of `metric`."""
+        by_judge: dict[tuple[str, str], list[_Line]] = {}
+        for line in self._lines:
+            by_judge.setdefault(line.who, []).append(line)
+        merged = []
+        for lines in by_judge.values():
+            if len(lines) == len(KINDS) and lines[0].figures(metric) == lines[1].figures(metric):
+                merged.append((lines[0], BOTH))
+            else:
+                merged += [(line, "" if line.method == HUMAN else LABELS[line.score]) for line in lines]
+        return merged
 
     def _by_dimension(self, split: str, metric: str, scores: tuple[Kind, ...]) -> Table:
-        lines = [line for line in self._lines if line.method == HUMAN or scores[0] in line.scores]
+        lines = [line for line in self._lines if line.method == HUMAN or line.score == scores[0]]
         rows = []
         for step, dimension in self._pairs:
             key = (step.name, dimension.name, metric)
@@ -107,8 +134,7 @@ class ProtocolTables:
         return line.method if kind in ("", line.method) else f"{kind}, {line.method}"
 
     def _best(self, key: Key, lines: Sequence[_Line]) -> float | None:
-        values = [line.cells[key].value for line in lines if line.is_judge]
-        return max((value for value in values if value is not None), default=None)
+        return best_of((line.judge, line.cells[key].value) for line in lines if line.is_judge)
 
     def _cell(self, line: _Line, key: Key, best: float | None, *, ends: bool) -> Cell:
         row = line.cells[key]
@@ -121,41 +147,37 @@ def _lines(rows: Sequence[MetricRow]) -> list[_Line]:
     for row in rows:
         cells = found.setdefault((row.judge, row.method), {}).setdefault(row.score, {})
         cells[row.step, row.dimension, row.metric] = row
-    lines = []
-    for (judge, method), kinds in found.items():
-        figures = [[row.value for row in cells.values()] for cells in kinds.values()]
-        if len(kinds) == len(KINDS) and figures[0] == figures[1]:
-            lines.append(_Line(judge, method, KINDS, kinds[KINDS[0]]))
-        else:
-            lines += [_Line(judge, method, (kind,), cells) for kind, cells in kinds.items()]
-    return lines
+    return [_Line(*who, kind, cells) for who, kinds in found.items() for kind, cells in kinds.items()]
 
 
 def _ordered(lines: Sequence[_Line]) -> list[_Line]:
     """Judges by overall QWK of the expected score, highest first, then means of judges, then the raters."""
-    qwk = {(line.judge, line.method): line.qwk for line in lines if "value" in line.scores}
+    qwk = {line.who: line.qwk for line in lines if line.score == "value"}
     return sorted(
         lines,
-        key=lambda line: (line.method == HUMAN, line.judge == MEAN_OF_JUDGES, -qwk[line.judge, line.method]),
+        key=lambda line: (line.method == HUMAN, line.judge == MEAN_OF_JUDGES, -qwk[line.who]),
     )
 
 
-def sentences(found: Sequence[Significance]) -> list[str]:
-    """The best judge against the second best, one sentence per kind of score; the same of both kinds once."""
+def sentences(found: Sequence[Significance], label: str) -> list[str]:
+    """The best judge against the second best, one sentence per kind of score; the same of both kinds once.
+
+    `label` is what the rubric calls a scenario.
+    """
     said: dict[str, list[str]] = {}
     for one in found:
-        said.setdefault(_sentence(one), []).append(LABELS[one.score])
+        said.setdefault(_sentence(one, label), []).append(LABELS[one.score])
     return [f"{' and '.join(kinds).capitalize()} scores: {text}" for text, kinds in said.items()]
 
 
-def _sentence(one: Significance) -> str:
+def _sentence(one: Significance, label: str) -> str:
     paired = one.paired
     ends = interval(_known(paired.low[QWK]), _known(paired.high[QWK]), signed)
     return (
         f"best {one.judges[0]}, QWK {number(_known(paired.a[QWK]))}, against second {one.judges[1]}, "
         f"{number(_known(paired.b[QWK]))}, on the responses both scored (n = {count(paired.n)}): "
         f"difference {signed(_known(one.difference))}{f' (95 %: {ends})' if ends else ''}; "
-        f"paired bootstrap over clusters {_p(paired.p[QWK])}; "
+        f"paired bootstrap over {f'whole {label}s' if paired.clustered else 'single responses'} {_p(paired.p[QWK])}; "
         f"paired t-test over {one.dimensions} dimensions t = {_decimals(paired.t)}, {_p(paired.p_t)}."
     )
 
@@ -191,5 +213,6 @@ def about(rubric: Rubric) -> str:
         f"QWK: quadratic weighted kappa of scores rounded to {rounding(rubric)}; r: Pearson; ICC(2,1): two-way random, "
         "absolute agreement, single rater. n: responses of the dimension with the fewest; coverage: share of the "
         "scores asked for that the judge gave. human–human: the raters among themselves. Where a metric is undefined "
-        "for a dimension, the averages over it are missing (–). The best judge of each column is bold."
+        "for a dimension, the averages over it are missing (–). The best judge of each column, "
+        "or line of dimensions, is bold where several are compared."
     )

@@ -10,17 +10,17 @@ Published scores are taken as they were published: single scores off the rubric'
 published metrics count them. A judge with more of them than `OFF_SCALE_SHARE` is on another scale and refused.
 """
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import Field
 
+from eval.rows import HUMAN_HUMAN, MEAN_OF_JUDGES
 from inference.aggregation import aggregate
 from inference.config import StrictModel
 from inference.errors import UserError, named, named_list, quoted
-from inference.files import read_csv
+from inference.files import plain_number, read_csv
 from inference.records import Judgement, Sample, Score
 from inference.rubric import Dimension, Rubric, Step
 from inference.score_file import UNSCORED_ENDING
@@ -31,6 +31,8 @@ _VALUE_ENDINGS = ("_value", "_weighted")
 _SHOWN = 5
 OFF_SCALE_SHARE = 0.01
 """Largest share of a judge's scores that may lie off the scale."""
+MOST_OFF = 100
+"""Scores farther off the scale than so many times its width are slips of writing, and refused."""
 
 
 class RecordedConfig(StrictModel):
@@ -127,6 +129,8 @@ def _judge_columns(path: Path, header: Sequence[str], rubric: Rubric) -> _Column
                 "(a comma at the end of the header makes such a column)"
             )
         judge, key = _judge_and_key(path, name, stem, rubric)
+        if judge in (MEAN_OF_JUDGES, HUMAN_HUMAN):
+            raise UserError(f"{path}: column {named(name)}: no judge can be named {judge!r}, as lines of reports are")
         if columns.setdefault(judge, {}).setdefault(key, pair) != pair:
             raise UserError(
                 f"{path}: the judge {stem} has both a column of its own and one with an ending; keep one of them"
@@ -181,35 +185,58 @@ def _scores(
     """Id → scores of a judge without what is derived, and notes."""
     absent = [score for score in _answers(rubric) if score.key not in columns]
     scores: dict[str, list[Score]] = {name: list(absent) for name in lines}
-    notes = [f"{path}: no column of {judge} for {named_list(score.key for score in absent)}"] if absent else []
+    notes: list[str] = []
+    given: list[str] = []
     unscored: dict[str, None] = {}
     for step, dimension in rubric.scored:
         key = f"{step.name}.{dimension.name}"
         if key not in columns:
             continue
         found = {
-            name: _score(step, dimension, [_number(path, number, column, row[column]) for column in columns[key]])
+            name: _score(
+                step, dimension, [_number(path, number, column, row[column], dimension) for column in columns[key]]
+            )
             for name, (number, row) in lines.items()
         }
         what = judge if rubric.single else f"{judge} on {key}"
         notes += _check_scale(path, what, found, dimension)
-        unscored |= dict.fromkeys(name for name, score in found.items() if score.unscored)
+        lacking = [name for name, score in found.items() if score.unscored]
+        if rubric.single or len(lacking) < len(lines):
+            given.append(key)
+            unscored |= dict.fromkeys(lacking)
         for name, score in found.items():
             scores[name].append(score)
-    a_score = "a score" if rubric.single else "all scores"
-    return scores, notes + _count_note(path, f"lines without {a_score} of {judge}", list(unscored))
+    notes += _dimension_note(path, judge, given, rubric)
+    what = "a score" if rubric.single else "all scores" if len(given) >= len(rubric.predicted) else "all other scores"
+    return scores, notes + _count_note(path, f"lines without {what} of {judge}", list(unscored))
 
 
-def _number(path: Path, line: int, column: str, cell: str) -> float | None:
+def _dimension_note(path: Path, judge: str, given: Sequence[str], rubric: Rubric) -> list[str]:
+    """Which dimensions have no score at all, and whether averages miss them; `given` are those that have."""
+    absent = [score.key for score in _answers(rubric) if score.key not in given]
+    if not absent:
+        return []
+    known = [Score(step=step, dimension=name, value=0.0) for step, name in (key.split(".") for key in given)]
+    reported = {f"{step.name}.{dimension.name}" for step, dimension in rubric.reported}
+    missed = [score.key for score in aggregate(rubric, known) if score.unscored and score.key in reported]
+    if missed:
+        effect = f"so averages that need {named_list(missed)} are missing"
+    else:
+        effect = "averages need only the reported dimensions, and those are there"
+    return [f"{path}: {judge} has no scores for {named_list(absent)}; {effect}"]
+
+
+def _number(path: Path, line: int, column: str, cell: str, dimension: Dimension) -> float | None:
     if not cell.strip():
         return None
-    try:
-        value = float(cell)
-    except ValueError:
-        value = math.nan
-    if not math.isfinite(value):
+    value, place = plain_number(cell), f"{path}: line {line}, column {named(column)}"
+    if value is None:
+        raise UserError(f"{place}: {quoted(cell, 40)} is not a number; leave missing scores empty")
+    low, high = dimension.range
+    if not low - MOST_OFF * (high - low) <= value <= high + MOST_OFF * (high - low):
         raise UserError(
-            f"{path}: line {line}, column {column}: {cell[:40]!r} is not a number; leave missing scores empty"
+            f"{place}: {quoted(cell, 20)} is farther from the scale {low} to {high} than {MOST_OFF} times its width; "
+            "correct it, or list the judges that are on the scale under `judges:`"
         )
     return value
 

@@ -19,7 +19,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from eval import protocol_tables, tables
 from eval.agreement import pearson
 from eval.compare import DifferenceRow, Setting, Side, difference_rows
-from eval.cost import judge_costs
+from eval.cost import run_costs
 from eval.heatmap import Heatmap, heatmap
 from eval.metrics import (
     KINDS,
@@ -80,11 +80,17 @@ class Report:
     def as_text(self) -> str:
         """The headline tables for a terminal: of averages over dimensions where there are several."""
         if self.sections:
-            return "\n\n".join(
+            shown = [table for part in self.sections for table in (part.overall, part.dimensions[0])]
+            texts = [
                 "\n".join([_as_text(part.overall), *part.tests, *part.notes, "", _as_text(part.dimensions[0])])
                 for part in self.sections
-            )
-        return "\n\n".join(map(_as_text, self.headlines))
+            ]
+        else:
+            shown = self.headlines
+            texts = [_as_text(table) for table in self.headlines]
+        if any(cell.best for table in shown for row in table.rows for cell in row):
+            texts.append("* best judge of its column" + ("; by dimension, of its line" if self.sections else ""))
+        return "\n\n".join(texts)
 
 
 def _as_text(table: Table) -> str:
@@ -136,7 +142,7 @@ def _averages(run: EvaluatedRun, kinds: Mapping[str, str]) -> tuple[list[MetricR
     sections = []
     for split, notes in found.notes.items():
         views = ProtocolTables([row for row in found.rows if row.split == split], rubric, kinds)
-        said = protocol_tables.sentences([test for test in tests if test.split == split])
+        said = protocol_tables.sentences([test for test in tests if test.split == split], rubric.scenario_label)
         sections.append(Section(views.overall(split), said, notes, views.dimensions(split)))
     return found.rows + significance_rows(tests, settings.run, run.benchmark, run.simulated), sections
 
@@ -173,7 +179,8 @@ class _View:
             "samples": tables.count(len(self.run.samples)),
             "simulated": tables.simulated_note(self.run.benchmark) if self.run.simulated else "",
             "findings": [text for _, group, scores in leading for text in self._findings(group, scores)],
-            "method": self._method(),
+            "intervals": self._intervals(),
+            "metrics_shown": self._metrics_shown(),
             "headlines": [
                 tables.headline(title, scores, self.kinds, headline_qwk(self._scale(group)[1]))
                 for title, group, scores in named
@@ -221,7 +228,7 @@ class _View:
                 )
         return found
 
-    def _method(self) -> str:
+    def _intervals(self) -> str:
         clusters = len({cluster(sample) for sample in self.run.samples})
         label = self.run.settings.rubric.scenario_label
         unit = f"whole {label}s ({clusters} of them)"
@@ -229,7 +236,11 @@ class _View:
             unit = f"single responses, as there are only {clusters} different values of {label}"
         return (
             f"In parentheses: 95 % bootstrap intervals over {unit}, "
-            f"{tables.count(self.run.settings.resamples)} resamples, seed {self.run.settings.seed}. "
+            f"{tables.count(self.run.settings.resamples)} resamples, seed {self.run.settings.seed}."
+        )
+
+    def _metrics_shown(self) -> str:
+        return (
             f"QWK: quadratic weighted kappa of scores rounded to {protocol_tables.rounding(self.run.settings.rubric)}. "
             "ICC(2,1): two-way random, absolute agreement, single rater."
         )
@@ -284,8 +295,8 @@ class _View:
 
     def _costs(self) -> Table | None:
         settings = {judge.id: judge for judge in self.run.settings.judges}
-        costs = judge_costs(self.run.path / STORE, self.run.judgements, settings)
-        return tables.costs(costs) if costs else None
+        found = run_costs(self.run.path / STORE, self.run.judgements, settings)
+        return tables.costs(found) if found else None
 
 
 def _templates() -> Environment:

@@ -16,6 +16,10 @@ def _nan_to_none(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
+MEAN_OF_JUDGES = "mean of judges"
+"""As judge: averaged over the judges of the row's method."""
+HUMAN_HUMAN = "human–human"
+"""As judge: raters compared with each other."""
 Number = Annotated[float | None, BeforeValidator(_nan_to_none)]
 """A float; NaN and infinities become None, which is ``null`` in JSON."""
 

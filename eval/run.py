@@ -121,6 +121,12 @@ def _read_inputs(config: EvalConfig, limit: int | None) -> _Inputs:
     """Read and check everything before the run directory is touched."""
     rubric = load_rubric(config.rubric)
     benchmark = _limited(_load(config.benchmark, rubric), limit)
+    if not any(scores for sample in benchmark.samples for scores in sample.human.values()):
+        larger = "" if limit is None else ", or a larger --limit"
+        raise UserError(
+            f"benchmark: nobody has rated any of its {len(benchmark.samples)} samples, so there is nothing to compare "
+            f"judges with; name a file that holds ratings{larger}"
+        )
     recorded: list[Judgement] = []
     notes: list[str] = []
     for entry in config.recorded:

@@ -68,15 +68,15 @@ class RunSettings(BaseModel):
     @field_validator("judges", mode="before")
     @classmethod
     def _without_digests(cls, value: Any) -> Any:
-        """Beside a judge's settings a run directory holds digests of its model and adapter."""
-        if not isinstance(value, list):
-            return value
-        return [
-            {key: part for key, part in judge.items() if key in JudgeConfig.model_fields}
-            if isinstance(judge, dict)
-            else judge
-            for judge in value
-        ]
+        """Beside the settings of a judge, and of its analyst, a run directory holds digests of model and adapter."""
+        return [_settings_alone(judge) for judge in value] if isinstance(value, list) else value
+
+
+def _settings_alone(model: Any) -> Any:
+    if not isinstance(model, dict):
+        return model
+    known = {key: part for key, part in model.items() if key in JudgeConfig.model_fields}
+    return {**known, "analyst": _settings_alone(known["analyst"])} if known.get("analyst") else known
 
 
 @dataclass(frozen=True)

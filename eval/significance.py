@@ -13,9 +13,9 @@ from scipy import stats
 
 from eval.agreement import Array
 from eval.metrics import KINDS, Kind, ScoreTable, score_tables
-from eval.protocol import ALL, HUMAN, MEAN, MEAN_OF_JUDGES, METRICS, Frame, averages
+from eval.protocol import ALL, HUMAN, MEAN, METRICS, Frame, averages
 from eval.resampling import RESAMPLES, percentile_interval, two_sided_p
-from eval.rows import MetricRow
+from eval.rows import MEAN_OF_JUDGES, MetricRow
 from inference.records import Judgement, Sample
 from inference.rubric import Rubric
 
@@ -24,8 +24,8 @@ DIFFERENCE = "qwk_difference"
 
 
 @dataclass(frozen=True)
-class Paired:
-    """Averages over raters and dimensions of judges a and b on their common responses; NaN = undefined."""
+class Difference:
+    """Judges a and b on their common responses, averaged over the raters; NaN = undefined."""
 
     a: Array
     """(M,), one per metric of the protocol."""
@@ -35,13 +35,21 @@ class Paired:
     high: Array
     p: Array
     """(M,): two-sided bootstrap p of "no difference"."""
+    n: int
+    """Responses of the dimension and rater with the fewest."""
+
+
+@dataclass(frozen=True)
+class Paired(Difference):
+    """Averages over all dimensions, too, and the test over the dimensions."""
+
     t: float
     """Student's paired t over the dimensions' QWK."""
     p_t: float
-    n: int
-    """Responses of the dimension and rater with the fewest."""
     coverage: float
     """Share of the split's responses that both judges scored, mean over dimensions."""
+    clustered: bool
+    """Whether the bootstrap draws whole clusters, or single responses."""
 
 
 @dataclass(frozen=True)
@@ -61,27 +69,56 @@ class Significance:
 
 
 def paired(frame: Frame, table_a: ScoreTable, table_b: ScoreTable, kind: Kind) -> Paired:
-    """Compare two judges on the responses both have scored, dimension by dimension."""
-    scores = [frame.scores(table, kind) for table in (table_a, table_b)]
-    both = np.isfinite(scores[0]) & np.isfinite(scores[1])
-    a, b = (frame.against_raters(np.where(both, of, np.nan)).mean(axis=0) for of in scores)
-    overall_a, overall_b = (averages(np.moveaxis(of, 1, 0), frame.pairs)[ALL, MEAN] for of in (a, b))
-    differences = overall_a - overall_b
-    defined = np.isfinite(differences[:, 0])
-    ends = [
-        (*percentile_interval(of[1:]), two_sided_p(of[1:])) if known else (np.nan, np.nan, np.nan)
-        for of, known in zip(differences, defined, strict=True)
-    ]
-    low, high, p = np.array(ends, dtype=np.float64).T
-    rated = [(np.isfinite(human) & both).sum(axis=1).min() for human in frame.human.values()]
+    """Compare two judges on the responses both have scored, over all dimensions."""
+    found, values = _compared(frame, table_a, table_b, kind)
+    a, b = (of[:, QWK, 0] for of in values)
     known = [table_a.get(key, {}).keys() & table_b.get(key, {}).keys() for key in frame.keys]
     ids = {sample.id for sample in frame.everyone}
+    t, p_t = t_test(a, b)
     return Paired(
-        *(overall_a[:, 0], overall_b[:, 0], low, high, p),
-        *t_test(a[QWK, :, 0], b[QWK, :, 0]),
-        n=int(min(rated)),
+        **vars(found[ALL, MEAN]),
+        t=t,
+        p_t=p_t,
         coverage=float(np.mean([len(ids & of) / len(ids) for of in known])),
+        clustered=frame.clustered,
     )
+
+
+def differences(
+    frame: Frame, table_a: ScoreTable, table_b: ScoreTable, kind: Kind
+) -> dict[tuple[str, str], Difference]:
+    """(step, dimension) → comparison on the responses both have scored: of all, of each step, of each dimension."""
+    return _compared(frame, table_a, table_b, kind)[0]
+
+
+def _compared(
+    frame: Frame, table_a: ScoreTable, table_b: ScoreTable, kind: Kind
+) -> tuple[dict[tuple[str, str], Difference], tuple[Array, Array]]:
+    """The comparisons, and the values (D, M, 1 + R) of both judges."""
+    scores = [frame.scores(table, kind) for table in (table_a, table_b)]
+    both = np.isfinite(scores[0]) & np.isfinite(scores[1])
+    a, b = (np.moveaxis(frame.against_raters(np.where(both, of, np.nan)).mean(axis=0), 1, 0) for of in scores)
+    n = np.stack([(np.isfinite(human) & both).sum(axis=1) for human in frame.human.values()]).min(axis=0)
+    names = [(step.name, dimension.name) for step, dimension in frame.pairs]
+    cells_a, cells_b = ({**averages(of, frame.pairs), **dict(zip(names, of, strict=True))} for of in (a, b))
+    found = {}
+    for step, dimension in cells_a:
+        used = [
+            position for position, name in enumerate(names) if step in (ALL, name[0]) and dimension in (MEAN, name[1])
+        ]
+        found[step, dimension] = _difference(cells_a[step, dimension], cells_b[step, dimension], int(n[used].min()))
+    return found, (a, b)
+
+
+def _difference(a: Array, b: Array, n: int) -> Difference:
+    """From values (M, 1 + R): first the value, then its resamples."""
+    apart = a - b
+    ends = [
+        (*percentile_interval(of[1:]), two_sided_p(of[1:])) if np.isfinite(of[0]) else (np.nan, np.nan, np.nan)
+        for of in apart
+    ]
+    low, high, p = np.array(ends, dtype=np.float64).T
+    return Difference(a[:, 0], b[:, 0], low, high, p, n)
 
 
 def t_test(a: Array, b: Array) -> tuple[float, float]:

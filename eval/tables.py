@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from eval.compare import DifferenceRow
-from eval.cost import JudgeCost
 from eval.metrics import KINDS
 from eval.protocol import METRICS
 from eval.rows import MetricRow
+from inference.cost import Cost, Costs, Spread
 
 LABELS = {
     **METRICS,
@@ -75,12 +75,9 @@ class Scores:
         return None if row is None else row.value
 
     def best(self, metric: str) -> float | None:
-        """Best value of all judges and kinds."""
-        values = [row[metric].value for row in self._rows.values() if metric in row]
-        defined = [value for value in values if value is not None]
-        if not defined:
-            return None
-        return min(defined) if metric in LOWER_IS_BETTER else max(defined)
+        """Best value of all judges and kinds; None where a single judge has any."""
+        values = [(judge, row[metric].value) for (judge, _), row in self._rows.items() if metric in row]
+        return best_of(values, lowest=metric in LOWER_IS_BETTER)
 
     def _rank(self, judge: str) -> float:
         value = self.value(judge, "value", "pearson")
@@ -141,22 +138,6 @@ def differences(title: str, rows: Sequence[DifferenceRow]) -> Table:
     return Table(title, ("minus", *header, "n"), tuple(lines), notes_of(rows))
 
 
-def comparison(title: str, rows: Sequence[DifferenceRow]) -> Table:
-    """One line per kind of score and metric of one pair of judges."""
-    lines = tuple(
-        (
-            *(Cell(LABELS[text], number=False) for text in (row.score, row.metric)),
-            *(Cell(number(value)) for value in (row.a, row.b)),
-            Cell(signed(row.difference), interval(row.low, row.high, signed)),
-            Cell(p_value(row.p)),
-            Cell(count(row.n)),
-        )
-        for row in rows
-    )
-    header = ("score", "metric", "first", "second", "difference", "p", "n")
-    return Table(title, header, lines, notes_of(rows))
-
-
 def bias(title: str, scores: Scores, length_of_ratings: float | None) -> Table:
     """Mean difference, ratio of standard deviations, correlation with length, and mass off the scale."""
     rows = []
@@ -188,29 +169,43 @@ def bias(title: str, scores: Scores, length_of_ratings: float | None) -> Table:
     return Table(title, header, tuple(rows), scores.notes)
 
 
-def costs(found: Mapping[str, JudgeCost]) -> Table:
-    """Calls, tokens, time and money of each judge that was asked."""
-    rows = tuple(
-        (
-            Cell(judge, number=False),
-            *(Cell(count(value)) for value in (cost.calls, cost.prompt, cost.cached, cost.completion)),
-            Cell(f"{cost.seconds:,.1f}"),
-            Cell(f"{cost.calls / cost.seconds:,.1f}" if cost.seconds else MISSING),
-            Cell(MISSING if cost.cost is None else f"{cost.cost:,.4f}"),
-        )
-        for judge, cost in found.items()
-    )
+ALL_JUDGES = "all judges"
+"""Row of the total; no judge has a blank in its id."""
+
+
+def costs(found: Costs) -> Table:
+    """Calls, tokens, time and money of each judge that was asked; with several judges of all together, too."""
+    rows = [cost_cells(judge, cost) for judge, cost in found.judges.items()]
+    if len(rows) > 1:
+        rows.append(cost_cells(ALL_JUDGES, found.total))
     header = (
-        "judge",
-        "calls",
-        "prompt tokens",
-        "of these cached",
-        "answer tokens",
-        "seconds",
-        "calls per second",
-        "cost",
+        *("judge", "method", "calls", "calls per response", "prompt tokens", "of these cached", "answer tokens"),
+        *("of these reasoning", "k tokens, p50 / p95", "seconds, p50 / p95"),
+        *("calls per second", "cost"),
     )
-    return Table("", header, rows)
+    return Table("", header, tuple(rows))
+
+
+def cost_cells(name: str, cost: Cost) -> tuple[Cell, ...]:
+    calls, seconds = cost.calls_per_response, cost.seconds
+    return (
+        Cell(name, number=False),
+        Cell(cost.method or MISSING, number=False),
+        Cell(count(cost.calls)),
+        Cell(MISSING if calls is None else f"{calls:,.1f}"),
+        Cell(count(cost.prompt)),
+        Cell(percent(cost.cached / cost.prompt) if cost.prompt else MISSING),
+        *(Cell(count(value)) for value in (cost.completion, cost.reasoning)),
+        Cell(spread(cost.tokens_per_response, 1000)),
+        Cell(spread(cost.seconds_per_response)),
+        Cell(f"{cost.calls / seconds:,.1f}" if seconds else MISSING),
+        Cell(MISSING if cost.money is None else f"{cost.money:,.4f}"),
+    )
+
+
+def spread(found: Spread | None, unit: float = 1.0) -> str:
+    """``1.20 / 3.45``: median and 95th percentile in `unit`."""
+    return MISSING if found is None else f"{found.p50 / unit:,.2f} / {found.p95 / unit:,.2f}"
 
 
 def all_metrics(title: str, scores: Scores, kind: str) -> Table:
@@ -275,10 +270,20 @@ def percent(share: float) -> str:
     return f"{math.floor(share * 1000) / 10:.1f} %"
 
 
+def best_of(values: Iterable[tuple[str, float | None]], *, lowest: bool = False) -> float | None:
+    """The best of (judge, value); None where fewer than two judges have a value: one alone is not the best."""
+    defined = [(judge, value) for judge, value in values if value is not None]
+    if len({judge for judge, _ in defined}) < 2:
+        return None
+    return (min if lowest else max)(value for _, value in defined)
+
+
 def metric_cell(row: MetricRow | None, best: float | None, shown: Callable[[float | None], str] = number) -> Cell:
     if row is None or row.value is None:
         return Cell(MISSING)
-    return Cell(shown(row.value), interval(row.low, row.high, shown), best=row.value == best)
+    # What looks the same is the same for the reader.
+    is_best = best is not None and shown(row.value) == shown(best)
+    return Cell(shown(row.value), interval(row.low, row.high, shown), best=is_best)
 
 
 def simulated_note(benchmark: str) -> str:

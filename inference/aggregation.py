@@ -2,15 +2,18 @@
 
 Every sum is code's, never a model's. Values are expectations: P(valid) weights what else an item scores, so a sum is
 Σᵢ P(validᵢ) · valueᵢ; the number of different choices is Σ over choices c of 1 − Πᵢ (1 − P(validᵢ) · Pᵢ(c)), items
-taken as independent. `top` does the same with the most likely answers. What lacks an answer it needs is unscored.
+taken as independent. `top` does the same with the most likely answers. What lacks an answer it needs is unscored; an
+answer that is none (no value, a value off the item's range, a name that is no choice) counts as lacking.
 """
 
 import math
 from collections.abc import Callable, Mapping, Sequence
 
+from inference.errors import quoted
 from inference.records import Score
 from inference.rubric import Dimension, Rubric, Step, terms
 
+_ROUNDING = 1e-9
 _Answers = Mapping[tuple[str, str, int | None], Score]
 """(step, dimension, item) → answer."""
 
@@ -18,15 +21,60 @@ _Answers = Mapping[tuple[str, str, int | None], Score]
 def aggregate(rubric: Rubric, answers: Sequence[Score]) -> tuple[Score, ...]:
     """One score per pair of `rubric.scored`, in its order.
 
-    A dimension that was answered for the step as a whole is taken as it is, also where it could be derived.
+    A dimension that was answered for the step as a whole is taken as it is, also where it could be derived. Where the
+    probabilities of choices do not add up to 1, they are divided by their sum.
     """
-    found: _Answers = {(score.step, score.dimension, score.item): score for score in answers}
+    dimensions = {(step.name, dimension.name): dimension for step in rubric.steps for dimension in step.dimensions}
+    found: _Answers = {
+        (score.step, score.dimension, score.item): _sound(dimensions.get((score.step, score.dimension)), score)
+        for score in answers
+    }
     done: dict[str, Score] = {}
     # Sums come last in each step, in the order of the file, so that their parts are there.
     for step, dimension in sorted(rubric.scored, key=lambda pair: (rubric.steps.index(pair[0]), bool(pair[1].sum_of))):
         whole = found.get((step.name, dimension.name, None))
         done[f"{step.name}.{dimension.name}"] = whole or _derived(step, dimension, found, done)
     return tuple(done[f"{step.name}.{dimension.name}"] for step, dimension in rubric.scored)
+
+
+def _sound(dimension: Dimension | None, score: Score) -> Score:
+    """The answer as it counts: itself, with probabilities that add up to 1, or unscored with a reason."""
+    if dimension is None or score.unscored is not None:
+        return score
+    if dimension.choices:
+        return _sound_choice(dimension, score)
+    if score.value is None:
+        return _without(score, f"no answer on {dimension.title}")
+    low, high = dimension.range
+    given = (score.value, _top(score))
+    # Expected values may leave the range by a rounding error.
+    off = [number for number in given if not low - _ROUNDING <= number <= high + _ROUNDING]
+    if score.item is not None and dimension.per_item and off:
+        return _without(score, f"{dimension.title} {off[0]:g} is outside the range {low} to {high} of an item")
+    return score
+
+
+def _sound_choice(dimension: Dimension, score: Score) -> Score:
+    distribution = score.distribution or {}
+    if score.choice is None:
+        return _without(score, f"no answer on {dimension.title}")
+    unknown = [name for name in (score.choice, *distribution) if name not in dimension.choices]
+    if unknown:
+        return _without(score, f"{quoted(unknown[0])} is none of the names of {dimension.title}")
+    if not distribution:
+        return score
+    highest = max(distribution.values())
+    if highest <= 0 or min(distribution.values()) < 0:
+        return _without(score, f"the probabilities of {dimension.title} are negative or all 0")
+    # Divided by the highest first: sums of very large ones overflow.
+    total = math.fsum(p / highest for p in distribution.values())
+    if abs(total * highest - 1) <= _ROUNDING:
+        return score
+    return score.model_copy(update={"distribution": {name: p / highest / total for name, p in distribution.items()}})
+
+
+def _without(score: Score, reason: str) -> Score:
+    return Score(step=score.step, dimension=score.dimension, item=score.item, unscored=reason)
 
 
 def _derived(step: Step, dimension: Dimension, found: _Answers, done: Mapping[str, Score]) -> Score:
@@ -59,7 +107,7 @@ def _missing(step: Step, name: str, item: int, found: _Answers) -> str | None:
         answer = found.get((step.name, needed, item))
         if answer is None or answer.unscored is not None:
             return f"item {item}: {answer.unscored if answer else f'no answer on {needed}'}"
-        if needed == step.items.valid and answer.value == 0:
+        if needed == step.items.valid and _value(answer) == 0 and _top(answer) == 0:
             return None
     return None
 

@@ -78,6 +78,9 @@ def _step_evidence(step: Step, part: Any) -> StepEvidence | str:
         if missing:
             return f"no evidence: entry {number} on {step.name} has no text under {', '.join(missing)}"
         texts.append({d.name: row[d.short] for d in step.asked})
+    if not any(row[d.name].strip() for row in texts for d in step.asked if not d.choices):
+        # A response stands there, so "nothing is written" would be made up.
+        return f"no evidence: the answer says nothing on {step.name}"
     if step.items is None:
         return StepEvidence(step=step.name, texts=texts[0], memory=part[MEMORY])
     return StepEvidence(step=step.name, items=tuple(texts), memory=part[MEMORY])

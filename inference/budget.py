@@ -1,9 +1,10 @@
 """What a run may spend. Finished calls of earlier starts count, so a budget holds for the run as a whole."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
+from inference.cost import model_prices
 from inference.errors import UserError
-from inference.judges import Budget, ModelConfig, Price
+from inference.judges import Budget, ModelConfig
 from inference.records import Usage
 from inference.store import Store
 
@@ -17,11 +18,13 @@ class Meter:
 
     def __init__(self, budget: Budget | None, models: Iterable[ModelConfig], store: Store) -> None:
         self._budget = budget or Budget()
-        self._prices: Mapping[str, Price | None] = {model.label: model.price for model in models}
+        self._prices = model_prices(models)
         unpriced = [label for label, price in self._prices.items() if price is None]
         if self._budget.max_cost is not None and unpriced:
             name = unpriced[0].split("|")[1]
-            raise UserError(f"budget.max_cost: the model {name} has no `price`; give every model one")
+            raise UserError(
+                f"budget.max_cost: the model {name} has no `price`; give every model one (of 0 where it is free)"
+            )
         self.tokens, self.cost = 0, 0.0
         if budget is not None:
             for call in store.calls():

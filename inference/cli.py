@@ -63,7 +63,7 @@ def check_adapter(config: ConfigPath) -> None:
 def show(rubric: RubricPath) -> None:
     """Print a rubric: what a judge is told, and what is computed from the answers."""
     from inference.prompts import describe
-    from inference.rubric import load_rubric, variants_of
+    from inference.rubric import load_rubric, split_variants, variants_of
 
     loaded = load_rubric(rubric)
     lines = [f"{loaded.name} ({loaded.digest})", loaded.description, "", describe(loaded)]
@@ -77,21 +77,29 @@ def show(rubric: RubricPath) -> None:
         low, high = dimension.range
         lines.append(f"- {step.name}.{dimension.name} ({low} to {high}): {how}")
     if variants := variants_of(rubric):
-        lines += ["", f"Variants, chosen by {str(rubric).partition('#')[0]}#NAME,NAME: {', '.join(variants)}"]
+        lines += ["", f"Variants, chosen by {split_variants(rubric)[0]}#NAME,NAME: {', '.join(variants)}"]
     typer.echo("\n".join(lines))
 
 
 @rubric_app.command()
 def check(rubric: RubricPath) -> None:
     """Check a rubric file and its variants; says what is wrong and in which line."""
-    from inference.rubric import load_rubric, variants_of
+    from inference.rubric import load_rubric, split_variants, variants_of
 
     loaded = load_rubric(rubric)
     variants = variants_of(rubric)
     for variant in variants:
-        load_rubric(f"{str(rubric).partition('#')[0]}#{variant}")
-    scored = ", ".join(f"{step.name}.{dimension.name} {list(dimension.range)}" for step, dimension in loaded.scored)
-    typer.echo(f"{rubric} is a valid rubric: {scored}")
+        load_rubric(f"{split_variants(rubric)[0]}#{variant}")
+    if len(loaded.scored) == 1:
+        ((step, dimension),) = loaded.scored
+        holds = f"{step.name}.{dimension.name} {list(dimension.range)}"
+    else:
+        holds = (
+            f"{len(loaded.answered)} steps, {len(loaded.predicted)} dimensions asked or derived per step, "
+            f"{len(loaded.scored)} scored with sums, {len(loaded.reported)} reported; "
+            "`python -m inference rubric show` lists them"
+        )
+    typer.echo(f"{rubric} is a valid rubric: {holds}")
     if variants:
         typer.echo(f"its variants are valid, too: {', '.join(variants)}")
 

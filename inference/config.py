@@ -2,6 +2,7 @@
 
 import os
 import re
+from datetime import date
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -19,6 +20,15 @@ class StrictModel(BaseModel):
     """Base of all records and settings: unknown keys are errors, instances don't change."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, protected_namespaces=())
+
+
+class FaultAt(ValueError):
+    """Raised by a validator that knows where in the settings the fault is."""
+
+    def __init__(self, message: str, *place: int | str) -> None:
+        super().__init__(message)
+        self.place = place
+        """Keys and positions on the way from what is validated to the fault."""
 
 
 M = TypeVar("M", bound=BaseModel)
@@ -46,8 +56,11 @@ def read_yaml(path: Path | str) -> dict[str, Any]:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
         raise UserError(f"{path}: no such file; check the path (it is relative to {Path.cwd()})") from None
+    except IsADirectoryError:
+        raise UserError(f"{path}: is a folder; name a YAML file in it") from None
     except (OSError, ValueError) as error:
-        raise UserError(f"{path}: cannot be read as UTF-8 text ({error})") from None
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise UserError(f"{path}: cannot be read as UTF-8 text ({reason})") from None
     try:
         content = parse_yaml(text)
     except ValueError as error:
@@ -150,13 +163,34 @@ def _holds(outer: tuple[int | str, ...], inner: tuple[int | str, ...]) -> bool:
 
 
 def _fault(item: Any, document: yaml.Node | None) -> str:
-    place = ".".join(named(str(part)) for part in item["loc"]) or "top level"
+    inner = item.get("ctx", {}).get("error")
+    parts = (*item["loc"], *(inner.place if isinstance(inner, FaultAt) else ()))
+    is_key = parts[-1:] == ("[key]",)
+    parts = parts[:-2] if is_key else parts
+    place = ".".join(named(str(part)) for part in parts) or "top level"
     if document is not None:
-        place = f"line {_line(document, item['loc'])}: {place}"
+        place = f"line {_line(document, parts)}: {place}"
     message = str(item["msg"]).removeprefix("Value error, ")
     if item["type"] == "extra_forbidden":
         message = "unknown key, remove it or correct its spelling"
+    elif item["type"] in _TEXT_WANTED:
+        message = f"{'for each key: ' if is_key else ''}{message}{_yaml_reading(item['input'])}"
     return f"{place}: {message}"
+
+
+_TEXT_WANTED = ("string_type", "literal_error", "enum")
+NO_TEXT = "an unquoted yes, no, on, off, true or false is a truth value in YAML; put it in quotes"
+
+
+def _yaml_reading(value: Any) -> str:
+    """What YAML makes of a value without quotes where a text is wanted; empty where that is not the fault."""
+    if isinstance(value, bool):
+        return f": {NO_TEXT}"
+    if isinstance(value, int | float):
+        return ": an unquoted number is no text in YAML; put it in quotes"
+    if isinstance(value, date):
+        return ": an unquoted date is no text in YAML; put it in quotes"
+    return ": nothing stands there; write a text, or remove the key" if value is None else ""
 
 
 def _line(node: yaml.Node, place: tuple[int | str, ...]) -> int:
@@ -177,6 +211,12 @@ def _line(node: yaml.Node, place: tuple[int | str, ...]) -> int:
 def validate_file(path: Path | str, content: dict[str, Any], model: type[M]) -> M:
     """`content`, read from the YAML file `path`, as an instance of `model`; faults with file and line."""
     return validate(content, model, str(path), Path(path).read_text(encoding="utf-8"))
+
+
+def line_of(path: Path | str, *place: int | str) -> int:
+    """Line of the YAML file `path` in which `place`, keys and positions from its top, stands; 1 where it does not."""
+    document = yaml.compose(Path(path).read_text(encoding="utf-8"), yaml.SafeLoader)
+    return 1 if document is None else _line(document, place)
 
 
 def load_config(path: Path | str, model: type[M]) -> M:

@@ -18,6 +18,12 @@ def quoted(text: str, limit: int = 60) -> str:
     return repr(text if len(text) <= limit else text[: limit - 3] + "...")
 
 
+def shortened(number: float, limit: int = 20) -> str:
+    """A number for a message: at most `limit` characters of it."""
+    text = str(number)
+    return text if len(text) <= limit else text[: limit - 3] + "..."
+
+
 def named(text: str, limit: int = 60) -> str:
     """A user's name for a message: as it stands where it is one short word, else `quoted`."""
     return text if re.fullmatch(r"[\w.-]+", text) and len(text) <= limit else quoted(text, limit)

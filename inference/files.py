@@ -2,7 +2,9 @@
 
 import csv
 import json
+import math
 import os
+import re
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,6 +15,7 @@ from inference.errors import UserError, named_list, quoted
 
 LONGEST_CELL = 2**31 - 1
 """Characters; the csv module's own limit of 131,072 is shorter than some responses."""
+_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 
 
 @contextmanager
@@ -50,12 +53,34 @@ def write_bytes(path: Path | str, content: bytes) -> None:
             raise
 
 
-def parse_json(text: str | bytes) -> Any:
-    """The value of a JSON text. Raises ValueError for every fault, nesting too deep and repeated keys among them."""
+def plain_number(text: str) -> float | None:
+    """The finite number that a cell holds: digits with at most a sign, a point and an exponent; None for other text.
+
+    Python's own notation is no number here: ``1_0``, ``nan``, ``inf``, digits of other scripts.
+    """
+    if not _NUMBER.fullmatch(text.strip()):
+        return None
+    value = float(text)
+    return value if math.isfinite(value) else None
+
+
+def parse_json(text: str | bytes, *, finite: bool = False) -> Any:
+    """The value of a JSON text. Raises ValueError for every fault, nesting too deep and repeated keys among them.
+
+    With `finite` the numbers that JSON does not know, or no float can hold, are faults, too: ``NaN``, ``1e400``.
+    """
+    numbers: dict[str, Any] = {"parse_constant": _finite, "parse_float": _finite} if finite else {}
     try:
-        return json.loads(text, object_pairs_hook=_unique_keys)
+        return json.loads(text, object_pairs_hook=_unique_keys, **numbers)
     except RecursionError:
         raise ValueError("nested too deeply") from None
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(f"{quoted(text, 20)} is no finite number")
+    return value
 
 
 def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -118,5 +143,7 @@ def open_text(path: Path | str) -> Iterator[Any]:
         raise UserError(
             f"{path}: not UTF-8 (byte {error.start}); convert it, for example with iconv -t UTF-8"
         ) from None
+    except IsADirectoryError:
+        raise UserError(f"{path}: is a folder; name a file in it") from None
     except (OSError, ValueError) as error:  # ValueError: a NUL in the path
         raise UserError(f"{quoted(str(path))}: cannot be read ({error})") from None

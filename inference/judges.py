@@ -119,6 +119,7 @@ class JudgeConfig(ModelConfig, MethodConfig):
         return Settings(
             temperature=self.temperature,
             max_tokens=self.max_tokens,
+            analysis_tokens=(self.analyst or self).max_tokens,
             repeat=repeat,
             judge_scope=self.judge_scope,
             memory=self.memory,

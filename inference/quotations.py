@@ -5,7 +5,8 @@ and punctuation; a Chinese, Japanese or Korean character counts as a word.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 
 from inference.records import StepEvidence
 
@@ -29,8 +30,14 @@ def forbidden_runs(raw: Iterable[str], allowed: Iterable[str]) -> set[Run]:
     for text in raw:
         found |= runs(text)
     for text in allowed:
-        found -= runs(text)
+        found -= _runs_of_common(text)
     return found
+
+
+@lru_cache(maxsize=64)
+def _runs_of_common(text: str) -> frozenset[Run]:
+    # The rubric is the same for every response, the scenario for many.
+    return frozenset(runs(text))
 
 
 def cut_quotations(part: StepEvidence, forbidden: set[Run]) -> StepEvidence:
@@ -49,13 +56,68 @@ def cut_quotations(part: StepEvidence, forbidden: set[Run]) -> StepEvidence:
     return part.model_copy(update={"texts": texts, "items": items, "cut": cuts})
 
 
+def cut_across(
+    parts: Sequence[StepEvidence], labels: Sequence[Sequence[str]], forbidden: set[Run]
+) -> list[StepEvidence]:
+    """`parts`, each already without longer quotations, so that none goes on through a label into the next text.
+
+    `labels`: for each part what a judge reads before its texts, in their order. Cut and counted is a text's own word.
+    """
+    texts = [text for part in parts for row in (part.texts, *part.items) for text in row.values()]
+    before = [label for of_part in labels for label in of_part]
+    cuts = [0] * len(texts)
+    while (place := _last_word_of_copy(before, texts, forbidden)) is not None:
+        at, (start, end) = place
+        texts[at] = _joined(texts[at][:start], texts[at][end:])
+        cuts[at] += 1
+    rest = iter(zip(texts, cuts, strict=True))
+    return [_with_texts(part, rest) for part in parts]
+
+
+def _last_word_of_copy(
+    labels: Sequence[str], texts: Sequence[str], forbidden: set[Run]
+) -> tuple[int, tuple[int, int]] | None:
+    """Of the first copy: the text that holds the last word of it that is no label's, and the characters of the word."""
+    words: list[tuple[str, tuple[int, tuple[int, int]] | None]] = []
+    for at, (label, text) in enumerate(zip(labels, texts, strict=True)):
+        words += [(word.group().lower(), None) for word in _WORD.finditer(label)]
+        words += [(word.group().lower(), (at, word.span())) for word in _WORD.finditer(text)]
+    for start in range(len(words) - LONGEST):
+        window = words[start : start + LONGEST + 1]
+        if tuple(word for word, _ in window) in forbidden:
+            own = [place for _, place in window if place is not None]
+            if own:
+                return own[-1]
+    return None
+
+
+def _with_texts(part: StepEvidence, rest: Iterator[tuple[str, int]]) -> StepEvidence:
+    cuts = part.cut
+
+    def taken(row: dict[str, str]) -> dict[str, str]:
+        nonlocal cuts
+        result = {}
+        for name in row:
+            result[name], count = next(rest)
+            cuts += count
+        return result
+
+    texts, items = taken(part.texts), tuple(taken(item) for item in part.items)
+    return part.model_copy(update={"texts": texts, "items": items, "cut": cuts})
+
+
 def _cut(text: str, forbidden: set[Run]) -> tuple[str, int]:
     count = 0
     while (span := _first_copy(text, forbidden)) is not None:
         start, end = span
-        text = f"{text[:start].rstrip()} {CUT} {text[end:].lstrip()}".strip()
+        text = _joined(text[:start], text[end:])
         count += 1
     return text, count
+
+
+def _joined(before: str, after: str) -> str:
+    """The ends of a text whose middle is cut out; a cut beside an earlier one shows once."""
+    return f"{before.rstrip().removesuffix(CUT).rstrip()} {CUT} {after.lstrip().removeprefix(CUT).lstrip()}".strip()
 
 
 def _first_copy(text: str, forbidden: set[Run]) -> tuple[int, int] | None:

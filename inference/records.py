@@ -145,7 +145,7 @@ class Judgement(StrictModel):
     evidence: tuple[StepEvidence, ...] = ()
     """What the analysis before the scores found, for methods that have one."""
     calls: tuple[str, ...] = ()
-    """Store keys of the calls behind the scores; empty for recorded judges."""
+    """Store keys of the calls behind the scores, sorted; empty for recorded judges."""
 
 
 Sample.model_rebuild()

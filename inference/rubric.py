@@ -4,19 +4,22 @@ A dimension is asked of the judge, per step or per item of a step, or derived by
 """
 
 import hashlib
+import os
 import re
 from collections.abc import Iterable
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, StrictInt, field_validator, model_validator
 
-from inference.config import StrictModel, read_yaml, validate_file
+from inference.config import NO_TEXT, FaultAt, StrictModel, line_of, read_yaml, validate, validate_file
 from inference.errors import UserError, named_list, quoted
 
 NAME = r"^[a-z][a-z0-9_]*$"
 FOLDER = Path("configs/rubrics")
+HIGHEST = 1_000_000
+"""Highest score that a sum may reach."""
 
 
 class Dimension(StrictModel):
@@ -28,7 +31,7 @@ class Dimension(StrictModel):
     key: str = Field(default="", pattern=r"^[a-z0-9_]*$")
     """Short name in the JSON that judges write. Default: the name."""
     description: str
-    range: tuple[int, int] = (0, 0)
+    range: tuple[StrictInt, StrictInt] = (0, 0)
     """Lowest and highest score, both included; of one item where `per_item`. Of derived dimensions it is computed."""
     fractional: bool = False
     """True where human targets and scores may lie between the whole numbers of the range."""
@@ -72,30 +75,40 @@ class Dimension(StrictModel):
                 f"{self.name}: needs one of range, choices, sum_of and distinct, has {', '.join(given) or 'none'}"
             )
         if self.choices and not self.per_item:
-            raise ValueError(f"{self.name}: choices are for dimensions with `per_item: true`")
+            raise FaultAt(f"{self.name}: choices are for dimensions with `per_item: true`", "choices")
         if self.derived and (self.per_item or self.levels):
-            raise ValueError(f"{self.name}: is derived, so it has neither levels nor `per_item`")
+            fault = "levels" if self.levels else "per_item"
+            raise FaultAt(f"{self.name}: is derived, so it has neither levels nor `per_item`", fault)
+        if any(not choice.strip() for choice in self.choices):
+            raise FaultAt(f"{self.name}: a choice is blank; give each a name", "choices")
         repeated = sorted({choice for choice in self.choices if self.choices.count(choice) > 1})
         if repeated or len(self.choices) == 1:
-            raise ValueError(f"{self.name}: needs two different choices or more, repeated: {repeated}")
+            raise FaultAt(f"{self.name}: needs two different choices or more, repeated: {repeated}", "choices")
         return self
 
     @field_validator("levels", mode="before")
     @classmethod
     def _keys_as_text(cls, value: Any) -> Any:
-        return {str(key): meaning for key, meaning in value.items()} if isinstance(value, dict) else value
+        if not isinstance(value, dict):
+            return value
+        if any(isinstance(key, bool) for key in value):
+            raise ValueError(f"a level is a score, or a band of them: {NO_TEXT}")
+        return {str(key): meaning for key, meaning in value.items()}
 
     @model_validator(mode="after")
     def _levels_in_range(self) -> "Dimension":
-        odd = [level for level in self.levels if not re.fullmatch(r"\d{1,2}(-\d{1,2})?", level)]
+        odd = [level for level in self.levels if not re.fullmatch(r"[0-9]{1,2}(-[0-9]{1,2})?", level)]
         if odd:
-            raise ValueError(f"{self.name}: levels {odd} are neither a whole number nor a band like 1-3")
+            raise FaultAt(f"{self.name}: levels {odd} are neither a whole number nor a band like 1-3", "levels", odd[0])
         described = [score for level in self.levels for score in band(level)]
         outside = [score for score in described if not self.range[0] <= score <= self.range[1]]
         if outside and "range" in self.model_fields_set:
-            raise ValueError(f"{self.name}: levels {outside} lie outside the range {list(self.range)}")
+            first = next(level for level in self.levels if set(band(level)) & set(outside))
+            raise FaultAt(f"{self.name}: levels {outside} lie outside the range {list(self.range)}", "levels", first)
         if len(set(described)) < len(described) or not all(band(level) for level in self.levels):
-            raise ValueError(f"{self.name}: levels overlap, or a band is written high-low, in {list(self.levels)}")
+            raise FaultAt(
+                f"{self.name}: levels overlap, or a band is written high-low, in {list(self.levels)}", "levels"
+            )
         return self
 
     @field_validator("range")
@@ -130,7 +143,7 @@ class Items(StrictModel):
 
     kind: str
     """What one is called: a challenge, a solution."""
-    count: int = Field(ge=1, le=50)
+    count: int = Field(ge=1, le=50, strict=True)
     """How many are judged; further ones are left out, missing ones count as blank."""
     valid: str = ""
     """The dimension, with range [0, 1], that says whether an item counts at all. Empty: every item does."""
@@ -162,11 +175,14 @@ class Step(StrictModel):
     @model_validator(mode="after")
     def _unique(self) -> "Step":
         for what, names in (
-            ("name", [dimension.name for dimension in self.dimensions]),
-            ("key", [dimension.short for dimension in self.asked]),
+            ("name", {number: d.name for number, d in enumerate(self.dimensions)}),
+            ("key", {number: d.short for number, d in enumerate(self.dimensions) if not d.derived}),
         ):
-            if len(set(names)) < len(names):
-                raise ValueError(f"step {self.name}: two dimensions have the same {what} in {names}")
+            every = list(names.values())
+            second = next((n for n, name in names.items() if name in [names[i] for i in names if i < n]), None)
+            if second is not None:
+                fault = f"step {self.name}: two dimensions have the same {what} in {every}"
+                raise FaultAt(fault, "dimensions", second, what)
         if self.asked and not self.task:
             raise ValueError(f"step {self.name}: needs a task, what the respondent was asked to do")
         return self
@@ -174,20 +190,23 @@ class Step(StrictModel):
     @model_validator(mode="after")
     def _items_fit(self) -> "Step":
         per_item = [dimension for dimension in self.dimensions if dimension.per_item]
+        position = {dimension.name: number for number, dimension in enumerate(self.dimensions)}
         if self.items is None:
             if per_item:
-                raise ValueError(f"step {self.name}: {per_item[0].name} is per item, but the step has no `items`")
+                name = per_item[0].name
+                fault = f"step {self.name}: {name} is per item, but the step has no `items`"
+                raise FaultAt(fault, "dimensions", position[name], "per_item")
         elif len(per_item) < len(self.asked) or not per_item:
-            raise ValueError(f"step {self.name}: has `items`, so what is asked has to be `per_item: true`")
+            whole = next((position[d.name] for d in self.asked if not d.per_item), 0)
+            fault = f"step {self.name}: has `items`, so what is asked has to be `per_item: true`"
+            raise FaultAt(fault, "dimensions", whole)
         elif self.items.valid and not any(d.name == self.items.valid and d.range == (0, 1) for d in per_item):
-            raise ValueError(
-                f"step {self.name}: items.valid names {self.items.valid!r}, no dimension per item with range [0, 1]"
-            )
+            fault = f"step {self.name}: items.valid names {self.items.valid!r}, no dimension per item with range [0, 1]"
+            raise FaultAt(fault, "items", "valid")
         for dimension in self.dimensions:
             if dimension.distinct and not any(d.name == dimension.distinct and d.choices for d in per_item):
-                raise ValueError(
-                    f"step {self.name}: {dimension.name} counts {dimension.distinct!r}, no dimension with choices"
-                )
+                fault = f"step {self.name}: {dimension.name} counts {dimension.distinct!r}, no dimension with choices"
+                raise FaultAt(fault, "dimensions", position[dimension.name], "distinct")
         return self
 
 
@@ -204,25 +223,32 @@ class Rubric(StrictModel):
     @model_validator(mode="after")
     def _unique(self) -> "Rubric":
         names = [step.name for step in self.steps]
-        if len(set(names)) < len(names):
-            raise ValueError(f"two steps have the same name in {names}")
+        second = next((number for number, name in enumerate(names) if name in names[:number]), None)
+        if second is not None:
+            raise FaultAt(f"two steps have the same name in {names}", "steps", second, "name")
         if not self.asked:
             raise ValueError("every dimension is derived, so a judge has nothing to answer")
         return self
 
     @model_validator(mode="after")
     def _sums_known(self) -> "Rubric":
-        known: set[str] = set()
+        known: dict[str, tuple[int, int]] = {}
         choices = {f"{s.name}.{d.name}" for s in self.steps for d in s.dimensions if d.choices}
         for step in self.steps:
             # Sums may use what stands before them, sums included, so that there are no circles.
             for dimension in sorted(step.dimensions, key=lambda d: bool(d.sum_of)):
-                unknown = [part for part in terms(step, dimension) if part not in known - choices]
+                unknown = [part for part in terms(step, dimension) if part not in known or part in choices]
+                where = ("steps", self.steps.index(step), "dimensions", step.dimensions.index(dimension))
                 if unknown:
-                    raise ValueError(
+                    fault = (
                         f"step {step.name}: {dimension.name} sums {named_list(unknown)}, no scored dimension before it"
                     )
-                known.add(f"{step.name}.{dimension.name}")
+                    raise FaultAt(fault, *where, "sum_of")
+                reached = _step_range(step, dimension, known)
+                if reached[1] > HIGHEST:
+                    fault = f"step {step.name}: {dimension.name} reaches more than {HIGHEST:,}; sum up less"
+                    raise FaultAt(fault, *where, "sum_of")
+                known[f"{step.name}.{dimension.name}"] = reached
         return self
 
     @cached_property
@@ -296,35 +322,58 @@ def _step_range(step: Step, dimension: Dimension, ranges: dict[str, tuple[int, i
 def load_rubric(path: Path | str) -> Rubric:
     """The rubric in a YAML file, or of that name in ``configs/rubrics``; ``FILE#variant,variant`` applies variants.
 
-    A file's ``variants`` hold, by name, replacements of settings of single dimensions (``step.dimension``).
-    Raises UserError naming the file, the line and each fault.
+    A file's ``variants`` hold, by name, replacements of settings of single dimensions (``step.dimension``). A path that
+    exists as written is taken as it is, whatever its name holds.
+    Raises UserError naming the file, the variant or the line, and each fault.
     """
-    name, _, chosen = str(path).partition("#")
+    name, chosen = split_variants(path)
     file = _file(name)
     content = read_yaml(file)
     variants = content.pop("variants", {})
     _check_variants(file, variants)
-    wanted = [variant for variant in chosen.split(",") if variant]
-    unknown = [variant for variant in wanted if variant not in variants]
+    unknown = [variant for variant in chosen if variant not in variants]
     if unknown:
         raise UserError(f"{file}: has no variant {named_list(unknown)}; it has {named_list(variants) or 'none'}")
-    for variant in wanted:
+    rubric = validate_file(file, content, Rubric)
+    for variant in chosen:
         _apply(file, content, variant, variants[variant])
-    return validate_file(file, content, Rubric)
+        try:
+            rubric = validate(content, Rubric, f"variant {variant}")
+        except UserError as error:
+            raise UserError(f"{file}: line {line_of(file, 'variants', variant)}: {error}") from None
+    return rubric
 
 
 def variants_of(path: Path | str) -> tuple[str, ...]:
     """The variants that a rubric file offers."""
-    variants = read_yaml(_file(str(path).partition("#")[0])).get("variants", {})
-    return tuple(variants) if isinstance(variants, dict) else ()
+    file = _file(split_variants(path)[0])
+    variants = read_yaml(file).get("variants", {})
+    _check_variants(file, variants)
+    return tuple(variants)
+
+
+def split_variants(path: Path | str) -> tuple[str, tuple[str, ...]]:
+    """File, or name of a rubric, and the chosen variants: ``FILE#one,two`` → ``FILE``, ``("one", "two")``."""
+    name, _, chosen = str(path).rpartition("#")
+    # What follows a # in the name of a folder is no variant.
+    if not name or {"/", os.sep} & set(chosen) or _exists(Path(path)):
+        return str(path), ()
+    return name, tuple(variant for variant in chosen.split(",") if variant)
 
 
 def _file(name: str) -> Path:
-    if re.fullmatch(NAME, name) and not Path(name).exists():
+    if re.fullmatch(NAME, name) and not _exists(Path(name)):
         for folder in (FOLDER, Path(__file__).parents[1] / FOLDER):
-            if (folder / f"{name}.yaml").is_file():
+            if _exists(folder / f"{name}.yaml"):
                 return folder / f"{name}.yaml"
     return Path(name)
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except OSError:  # a name too long for the file system
+        return False
 
 
 def _check_variants(file: Path, variants: Any) -> None:
@@ -334,6 +383,12 @@ def _check_variants(file: Path, variants: Any) -> None:
     )
     if not sound:
         raise UserError(f"{file}: variants: write `variants: {{NAME: {{step.dimension: {{range: [0, 2]}}}}}}`")
+    odd = [name for name in variants if not isinstance(name, str) or not re.fullmatch(NAME, name)]
+    if odd:
+        raise UserError(
+            f"{file}: variants: {quoted(str(odd[0]), 40)} is no name of a variant; those have small letters, digits "
+            "and underscores, a letter first"
+        )
 
 
 def _apply(file: Path, content: dict[str, Any], variant: str, changes: dict[str, dict[str, Any]]) -> None:
@@ -349,4 +404,5 @@ def _dimensions(content: dict[str, Any]) -> Iterable[tuple[Any, dict[str, Any]]]
     steps = content.get("steps")
     for step in steps if isinstance(steps, list) else []:
         found = step.get("dimensions") if isinstance(step, dict) else None
-        yield from ((step.get("name"), entry) for entry in found or [] if isinstance(entry, dict))
+        entries = found if isinstance(found, list) else []
+        yield from ((step.get("name"), entry) for entry in entries if isinstance(entry, dict))

@@ -223,7 +223,8 @@ class _JudgeWork:
             scores=scores,
             items=tuple(score for score in answers.scores if score.item is not None) if answers else (),
             evidence=answers.evidence if answers else (),
-            calls=tuple(keys),
+            # Methods may ask for several answers at once, which come in any order.
+            calls=tuple(sorted(keys)),
         )
 
     def _unscored(self, reason: str) -> tuple[Score, ...]:
@@ -294,9 +295,8 @@ class _Askers:
         own = of(self._askers[1])
 
         async def analyse(call: Call) -> Completion:
-            # The analyst's own settings, so that judges with other ones share its evidence.
-            settings = {"temperature": analyst.temperature, "max_tokens": analyst.max_tokens or call.max_tokens}
-            return await own(call.model_copy(update=settings))
+            # The analyst's own setting, so that judges with another one share its evidence.
+            return await own(call.model_copy(update={"temperature": analyst.temperature}))
 
         return Asks(judge, analyse)
 

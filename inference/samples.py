@@ -9,7 +9,7 @@ from typing import Any
 
 from inference.config import StrictModel
 from inference.errors import UserError, named_list, quoted
-from inference.files import read_csv, read_json_lines
+from inference.files import plain_number, read_csv, read_json_lines
 from inference.records import Sample
 from inference.rubric import Rubric
 
@@ -24,9 +24,12 @@ class Columns(StrictModel):
     """Unless it is named here it may be missing in the file: then the id is made from the content."""
     scenario: str = "scenario"
     response: str = "response"
-    """Rubrics with several steps: the columns are named by the steps instead."""
+    """Of rubrics with one step."""
+    responses: dict[str, str] = {}
+    """Step → column of its response. Default, with several steps: columns with the steps' names, or their labels."""
     scores: dict[str, str] = {}
-    """"step.dimension" → column of the human score. Default: columns named by the dimensions, if there."""
+    """"step.dimension" → column of the human score. Default: columns of these names or, where only one step has the
+    dimension, named by the dimension alone, if there."""
 
 
 def read_samples(
@@ -44,11 +47,11 @@ def read_samples(
     rows = list(_rows(path))
     if not rows:
         raise UserError(f"{path}: no rows; a header line and at least one response are needed")
-    response_columns = _response_columns(rubric, columns)
+    response_columns = _response_columns(rubric, columns, rows[0][1])
     score_columns = _score_columns(rubric, columns, rows[0][1], rated=rated)
     named_id = [columns.id] if "id" in columns.model_fields_set else []
     needed = [*named_id, columns.scenario, *response_columns.values()]
-    _check_columns(path, rows[0][1], [*needed, *score_columns.values()])
+    _check_columns(path, rubric, rows[0][1], [*needed, *score_columns.values()])
     faults = [f"{place} has no {named_list([name])}" for place, row in rows[1:] for name in needed if name not in row]
     used = {columns.id, columns.scenario, *response_columns.values(), *score_columns.values()}
     faults += [fault for place, row in rows for fault in _cell_faults(place, row, used)]
@@ -74,14 +77,33 @@ def _rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
         yield f"line {number}", row
 
 
-def _response_columns(rubric: Rubric, columns: Columns) -> dict[str, str]:
-    if len(rubric.answered) == 1:
-        return {rubric.answered[0].name: columns.response}
-    return {step.name: step.name for step in rubric.answered}
+def _response_columns(rubric: Rubric, columns: Columns, row: dict[str, Any]) -> dict[str, str]:
+    """Step → column, of the steps with a response."""
+    names = [step.name for step in rubric.answered]
+    unknown = [name for name in columns.responses if name not in names]
+    if unknown:
+        raise UserError(
+            f"columns.responses: the rubric {rubric.name} has no step {named_list(unknown)} with a response; "
+            f"it has {named_list(names)}"
+        )
+    if len(names) == 1:
+        return {names[0]: columns.response} | columns.responses
+    if "response" in columns.model_fields_set:
+        raise UserError(
+            f"columns.response: the rubric {rubric.name} has a response for each of {named_list(names)}; "
+            f"write `responses: {{{names[0]}: COLUMN, …}}`"
+        )
+    labels = {step.name: step.label for step in rubric.answered if step.name not in row and step.label in row}
+    return {name: name for name in names} | labels | columns.responses
 
 
 def _score_columns(rubric: Rubric, columns: Columns, row: dict[str, Any], *, rated: bool) -> dict[str, str]:
-    keys = {f"{step.name}.{dimension.name}": dimension.name for step, dimension in rubric.scored}
+    names = Counter(dimension.name for _, dimension in rubric.scored)
+    keys = {}
+    for step, dimension in rubric.scored:
+        key = f"{step.name}.{dimension.name}"
+        # A name that several steps have says nothing of whose score it is.
+        keys[key] = key if key in row or names[dimension.name] > 1 else dimension.name
     if columns.scores:
         unknown = sorted(set(columns.scores) - set(keys))
         if unknown:
@@ -92,12 +114,14 @@ def _score_columns(rubric: Rubric, columns: Columns, row: dict[str, Any], *, rat
     return keys if rated else {key: name for key, name in keys.items() if name in row}
 
 
-def _check_columns(path: Path, row: dict[str, Any], needed: list[str]) -> None:
+def _check_columns(path: Path, rubric: Rubric, row: dict[str, Any], needed: list[str]) -> None:
     missing = [name for name in needed if name not in row]
     if missing:
+        step = next((step.name for step in rubric.answered if step.name in missing), "")
+        mapped = f", as in `columns: {{responses: {{{step}: COLUMN}}}}`" if step else ""
         raise UserError(
             f"{path}: missing column{'s' if len(missing) > 1 else ''} {named_list(missing)}; the file has "
-            f"{named_list(row)}. Rename them, or say which column is which under `columns:` in the config"
+            f"{named_list(row)}. Rename them, or say which column is which under `columns:` in the config{mapped}"
         )
 
 
@@ -124,7 +148,7 @@ def _sample(
             if rated:
                 faults.append(f"{place} has no {dimension.name} rating")
             continue
-        rating = _number(cell)
+        rating = plain_number(cell)
         low, high = dimension.range
         if rating is None:
             faults.append(f"{place}: the {dimension.name} rating {quoted(cell, 40)} is not a number")
@@ -155,14 +179,6 @@ def _cell_faults(place: str, row: dict[str, Any], used: set[str]) -> Iterator[st
 def _text(cell: Any) -> str:
     """A cell as text; half a surrogate pair, which no engine could be sent, becomes the replacement character."""
     return "" if cell is None else str(cell).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-
-
-def _number(cell: str) -> float | None:
-    try:
-        value = float(cell)
-    except ValueError:
-        return None
-    return value if math.isfinite(value) else None
 
 
 def _check_ids(samples: list[Sample], places: list[str], faults: list[str]) -> None:

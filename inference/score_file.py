@@ -18,13 +18,20 @@ _Pair = tuple[float, float] | None
 """(value, top), repeats averaged; None without a score."""
 
 
-def write_scores(path: Path | str, samples: Sequence[Sample], rubric: Rubric, judgements: Iterable[Judgement]) -> None:
+def write_scores(
+    path: Path | str,
+    samples: Sequence[Sample],
+    rubric: Rubric,
+    judgements: Iterable[Judgement],
+    *,
+    sums: bool = True,
+) -> None:
     """Write one row per sample: ``id``, then per judge ``<judge>_value``, ``<judge>_top`` and ``<judge>_unscored``.
 
     Six decimals; repeats are averaged. Without a score the cells are empty and ``…_unscored`` holds the reason.
-    With several dimensions the columns are ``<judge>_<step>.<dimension>_value`` and so on, with at most eight decimals,
-    and two things are left out: ``…_unscored`` where every sample is scored, and sums that are no more than the sums of
-    other columns, which readers compute.
+    With several dimensions the columns are ``<judge>_<step>.<dimension>_value`` and so on, for all scores of `rubric`,
+    with at most eight decimals; ``…_unscored`` is left out where every sample is scored. Without `sums` those are left
+    out that are no more than the sums of other columns, which readers compute.
     Raises UserError where two methods share the name of a judge, or the file cannot be written.
     """
     path = Path(path)
@@ -32,7 +39,9 @@ def write_scores(path: Path | str, samples: Sequence[Sample], rubric: Rubric, ju
     columns = {"id": [sample.id for sample in samples]}
     for judge, scores in found.items():
         columns |= (
-            _single(judge, scores, samples, rubric) if rubric.single else _several(judge, scores, samples, rubric)
+            _single(judge, scores, samples, rubric)
+            if rubric.single
+            else _several(judge, scores, samples, rubric, sums=sums)
         )
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
@@ -67,10 +76,12 @@ def _single(judge: str, scores: _Scores, samples: Sequence[Sample], rubric: Rubr
     }
 
 
-def _several(judge: str, scores: _Scores, samples: Sequence[Sample], rubric: Rubric) -> dict[str, list[str]]:
+def _several(
+    judge: str, scores: _Scores, samples: Sequence[Sample], rubric: Rubric, *, sums: bool
+) -> dict[str, list[str]]:
     keys = [f"{step.name}.{dimension.name}" for step, dimension in rubric.scored]
     pairs = {key: [_pair(scores, sample.id, key) for sample in samples] for key in keys}
-    mere = _mere_sums(rubric, pairs)
+    mere = set() if sums else _mere_sums(rubric, pairs)
     columns: dict[str, list[str]] = {}
     for key in (key for key in keys if key not in mere):
         columns[f"{judge}_{key}_value"] = ["" if pair is None else _short(pair[0]) for pair in pairs[key]]

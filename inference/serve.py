@@ -20,7 +20,7 @@ from pydantic import Field, field_validator
 from inference.adapters import Adapter, check_base, read_adapter
 from inference.config import StrictModel, load_config
 from inference.engines.local import require
-from inference.engines.vllm import INSTALL, block_size, lora_rank, prepare_environment
+from inference.engines.vllm import INSTALL, block_size, lora_rank, prepare_environment, whole_prompts
 from inference.errors import UserError
 from inference.tokens import model_directory
 
@@ -96,6 +96,7 @@ def server_command(config: ServeConfig, adapters: Mapping[str, Adapter]) -> list
     command += ["--enable-prefix-caching", "--block-size", str(block_size())]
     command += ["--enable-prompt-tokens-details", "--enable-tokenizer-info-endpoint"]
     command += ["--structured-outputs-config", '{"backend": "xgrammar", "disable_any_whitespace": true}']
+    command += _extra_options({name.replace("_", "-"): v for name, v in whole_prompts(config.max_model_len).items()})
     if adapters:
         modules = [f"{name}={adapter.path.resolve()}" for name, adapter in zip(names, adapters.values(), strict=True)]
         command += ["--enable-lora", "--max-lora-rank", str(lora_rank(list(adapters.values())))]

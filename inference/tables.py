@@ -1,59 +1,70 @@
 """What a judging run shows: the summary and the estimate of a dry run."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from statistics import fmean
 
+from rich.console import Group
 from rich.table import Table
 
+from inference.cost import Costs, Spread, judge_costs
 from inference.estimate import Estimate
 from inference.judges import JudgeConfig
-from inference.records import Judgement, Usage
+from inference.records import Judgement
 from inference.runner import JudgeRun
 from inference.store import Store
 
 
 def summary_table(
     judges: Sequence[JudgeConfig], runs: Sequence[JudgeRun], judgements: Sequence[Judgement], store: Store
-) -> Table:
-    """One row per judge: judgements, coverage, mean value, tokens, seconds of this start, and cost where priced."""
-    usage = {call.key: call.completion.usage for call in store.calls()}
-    table = Table(title="judgements")
-    for name in ("judge", "n", "coverage", "mean", "prompt tokens", "completion tokens", "seconds", "cost"):
-        table.add_column(name, justify="left" if name == "judge" else "right", overflow="fold")
+) -> Group:
+    """One row per judge: judgements, coverage, mean value and seconds of this start; below it what the calls cost.
+
+    A mean over dimensions of different scales says nothing: with several dimensions there is none.
+    """
+    one_scale = len({score.key for judgement in judgements for score in judgement.scores}) == 1
+    table = _table("judgements", ("judge", "n", "coverage", *(["mean"] if one_scale else []), "seconds"))
     for judge, run in zip(judges, runs, strict=True):
         own = [judgement for judgement in judgements if judgement.judge == judge.id]
         scores = [score for judgement in own for score in judgement.scores]
         values = [score.value for score in scores if score.value is not None]
-        used = _total(usage[key] for key in {key for judgement in own for key in judgement.calls} if key in usage)
+        mean = [f"{fmean(values):.2f}" if values else ""] if one_scale else []
+        table.add_row(judge.id, str(len(own)), f"{len(values) / len(scores):.1%}", *mean, f"{run.seconds:.1f}")
+    return Group(table, _cost_table(judge_costs(store.calls(), judgements, {judge.id: judge for judge in judges})))
+
+
+def _cost_table(found: Costs) -> Table:
+    """Of all starts. With several judges the last row counts each call once, where they share some."""
+    columns = ("judge", "calls", "tokens in", "tokens out", "k tokens", "seconds", "cost")
+    table = _table("cost; tokens and seconds per response: median / 95th percentile", columns)
+    rows = list(found.judges.items()) + ([("all judges", found.total)] if len(found.judges) > 1 else [])
+    for name, cost in rows:
         table.add_row(
-            judge.id,
-            str(len(own)),
-            f"{len(values) / len(scores):.1%}",
-            f"{fmean(values):.2f}" if values else "",
-            f"{used.prompt:,}",
-            f"{used.completion:,}",
-            f"{run.seconds:.1f}",
-            f"{judge.price.cost(used):.4f}" if judge.price else "",
+            name,
+            *(f"{value:,}" for value in (cost.calls, cost.prompt, cost.completion)),
+            _spread(cost.tokens_per_response, 1000),
+            _spread(cost.seconds_per_response),
+            "" if cost.money is None else f"{cost.money:.4f}",
         )
     return table
 
 
-def _total(usages: Iterable[Usage]) -> Usage:
-    """Sum of usages."""
-    totals = dict.fromkeys(Usage.model_fields, 0)
-    for usage in usages:
-        for field in totals:
-            totals[field] += getattr(usage, field)
-    return Usage(**totals)
+def _spread(found: Spread | None, unit: float = 1.0) -> str:
+    return f"{found.p50 / unit:.1f} / {found.p95 / unit:.1f}" if found else ""
+
+
+def _table(title: str, columns: Sequence[str]) -> Table:
+    table = Table(title=title)
+    for name in columns:
+        table.add_column(name, justify="left" if name == "judge" else "right", overflow="fold")
+    return table
 
 
 def estimate_table(estimates: Sequence[Estimate], samples: int) -> Table:
     """One row per judge of a dry run."""
-    table = Table(
-        title=f"dry run: {samples} samples, no call made; answers that have to be asked for again come on top"
+    table = _table(
+        f"dry run: {samples} samples, no call made; answers that have to be asked for again come on top",
+        ("judge", "calls", "prompt tokens", "completion tokens, at most", "price, at most"),
     )
-    for name in ("judge", "calls", "prompt tokens", "completion tokens, at most", "price, at most"):
-        table.add_column(name, justify="left" if name == "judge" else "right", overflow="fold")
     for found in estimates:
         tokens = f"{found.prompt_tokens:,}" + ("" if found.exact else " (estimate: characters / 4)")
         price = "" if found.price is None else f"{found.price:.4f}" + ("" if found.exact else " (estimate)")

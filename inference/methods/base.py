@@ -30,6 +30,8 @@ class Settings(StrictModel):
     temperature: float = 0.0
     max_tokens: int | None = None
     """Longest answer in tokens, where the method's own choice doesn't do."""
+    analysis_tokens: int | None = None
+    """The same for the analyst's answers: a limit of the judge must not change what the analyst is asked."""
     repeat: int = 0
     """Index of a repetition: same content, another sample."""
     judge_scope: Literal["response", "step"] = "response"

@@ -12,13 +12,13 @@ from inference import prompts
 from inference.answers import read_evidence, unscored_step
 from inference.methods.base import Answers, Ask, Asks, Settings, ask_readable
 from inference.methods.direct import TOKENS_PER_SCORE, answers, ask_scores, rows
-from inference.quotations import cut_quotations, forbidden_runs
+from inference.quotations import cut_across, cut_quotations, forbidden_runs
 from inference.records import Completion, Sample, Score, StepEvidence
-from inference.rubric import Rubric, Step
+from inference.rubric import Dimension, Rubric, Step
 from inference.schemas import NO_CHOICE, evidence_schema, scores_schema
 
-TOKENS_PER_TEXT = 48
-MEMORY_TOKENS = 96
+TOKENS_PER_TEXT, TOKENS_PER_NAME, MEMORY_TOKENS = 41, 12, 70
+"""Of an answer: each text of evidence, each name in place of one, each memory, with its key."""
 
 
 async def creaeval(rubric: Rubric, sample: Sample, asks: Asks, settings: Settings) -> Answers:
@@ -45,10 +45,11 @@ async def analyse(rubric: Rubric, sample: Sample, ask: Ask, settings: Settings) 
     else:
         found = await _ask_evidence(rubric, sample, rubric.answered, {}, ask, settings)
     forbidden = forbidden_runs(sample.responses.values(), [sample.scenario, prompts.describe(rubric)])
-    return {
-        name: cut_quotations(part, forbidden) if isinstance(part, StepEvidence) else part
-        for name, part in found.items()
-    }
+    # In the order in which the judge reads them: what is left of a quotation may go on in the next label.
+    parts = [(step, part) for step in rubric.answered if isinstance(part := found[step.name], StepEvidence)]
+    labels = [prompts.evidence_labels(step) for step, _ in parts]
+    cut = cut_across([cut_quotations(part, forbidden) for _, part in parts], labels, forbidden)
+    return found | {part.step: part for part in cut}
 
 
 async def _by_step(rubric: Rubric, sample: Sample, ask: Ask, settings: Settings) -> dict[str, StepEvidence | str]:
@@ -75,8 +76,9 @@ async def _ask_evidence(
     settings: Settings,
 ) -> dict[str, StepEvidence | str]:
     remembered = [(step, memories[step.name]) for step in rubric.answered if step.name in memories]
-    tokens = sum(MEMORY_TOKENS + TOKENS_PER_TEXT * len(step.asked) * rows(step) for step in steps)
-    call = settings.call(prompts.analysis_messages(rubric, sample, steps, remembered), evidence_schema(steps), tokens)
+    tokens = sum(MEMORY_TOKENS + rows(step) * sum(map(_tokens, step.asked)) for step in steps)
+    own = settings.model_copy(update={"max_tokens": settings.analysis_tokens})
+    call = own.call(prompts.analysis_messages(rubric, sample, steps, remembered), evidence_schema(steps), tokens)
 
     def read(completion: Completion) -> tuple[dict[str, StepEvidence | str], str | None]:
         found = read_evidence(steps, completion)
@@ -84,6 +86,10 @@ async def _ask_evidence(
 
     found, _ = await ask_readable(ask, call, read)
     return found
+
+
+def _tokens(dimension: Dimension) -> int:
+    return TOKENS_PER_NAME if dimension.choices else TOKENS_PER_TEXT
 
 
 def nothing(step: Step) -> StepEvidence:

@@ -14,8 +14,8 @@ from inference.rubric import Rubric, Step
 from inference.schemas import scores_schema, table_schema
 from inference.scoring import read_number_answer
 
-TOKENS_PER_SCORE = 32
-TOKENS_PER_ROW = 96
+TOKENS_PER_SCORE = 16
+TOKENS_PER_ROW = 56
 """Evidence in a table, with its scores."""
 
 

@@ -5,6 +5,8 @@ and a selector choose one proposal per step. `got` adds that each scorer goes ov
 thinks its choice over once.
 """
 
+import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from inference import prompts
@@ -43,9 +45,9 @@ async def _choose_by_step(rubric: Rubric, sample: Sample, asks: Asks, settings: 
     scorers = [_Scorer(rubric, sample, asks.judge, settings, seed) for seed in range(SCORERS)]
     scores: list[Score] = []
     for step in rubric.answered:
-        proposals = [await scorer.propose(step) for scorer in scorers]
+        proposals = await asyncio.gather(*(scorer.propose(step) for scorer in scorers))
         if refine:
-            proposals = [await scorer.refine(step) for scorer in scorers]
+            proposals = await asyncio.gather(*(scorer.refine(step) for scorer in scorers))
         chosen = await _select(rubric, sample, step, proposals, asks.judge, settings, reconsider=refine)
         scores += chosen
     return Answers(tuple(scores))
@@ -65,22 +67,26 @@ class _Scorer:
         self._messages: tuple[Message, ...] = prompts.steps_opening(rubric)
 
     async def propose(self, step: Step) -> _Proposal:
-        return await self._answer(step, prompts.step_message(self._rubric, self._sample, step))
+        self._messages = (*self._messages, prompts.step_message(self._rubric, self._sample, step))
+        proposal = await self._answer(step, self._messages)
+        self._messages = (*self._messages, prompts.assistant(proposal.text))
+        return proposal
 
     async def refine(self, step: Step) -> _Proposal:
-        return await self._answer(step, prompts.refine_message(step))
+        """Goes over the latest proposal. The refined one takes its place in the conversation, which so stays short."""
+        proposal = await self._answer(step, (*self._messages, prompts.refine_message(step)))
+        self._messages = (*self._messages[:-1], prompts.assistant(proposal.text))
+        return proposal
 
-    async def _answer(self, step: Step, question: Message) -> _Proposal:
-        self._messages = (*self._messages, question)
+    async def _answer(self, step: Step, messages: tuple[Message, ...]) -> _Proposal:
         tokens = NOTE_TOKENS + TOKENS_PER_SCORE * answers([step])
-        call = self._settings.call(self._messages, noted_schema(step), tokens, self._seed)
+        call = self._settings.call(messages, noted_schema(step), tokens, self._seed)
 
         def read(completion: Completion) -> tuple[tuple[Score, ...], str | None]:
             found = read_noted_scores(step, completion)
             return found, complaint_of(found)
 
         scores, completion = await ask_readable(self._ask, call, read)
-        self._messages = (*self._messages, prompts.assistant(completion.text))
         return _Proposal(completion.text, scores)
 
 
@@ -88,7 +94,7 @@ async def _select(
     rubric: Rubric,
     sample: Sample,
     step: Step,
-    proposals: list[_Proposal],
+    proposals: Sequence[_Proposal],
     ask: Ask,
     settings: Settings,
     *,

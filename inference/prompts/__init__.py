@@ -10,7 +10,7 @@ stays text), into a fence longer than any run of backticks inside, and control t
 """
 
 from inference.prompts.describe import describe
-from inference.prompts.evidence import NOTHING, analysis_messages, evidence_messages, evidence_text
+from inference.prompts.evidence import NOTHING, analysis_messages, evidence_labels, evidence_messages, evidence_text
 from inference.prompts.judging import (
     assistant,
     chat_messages,
@@ -35,6 +35,7 @@ __all__ = [
     "complaint_message",
     "defuse",
     "describe",
+    "evidence_labels",
     "evidence_messages",
     "evidence_text",
     "fence",

@@ -45,23 +45,35 @@ def evidence_messages(
         rubric=describe(rubric, steps, choices=False),
         form=scores_form(steps),
     )
-    shown = "\n\n".join(
-        f"Evidence on step {step.name}:\n{fence(defuse(evidence_text(step, found[step.name])))}" for step in steps
-    )
+    shown = "\n\n".join(f"{_heading(step)}:\n{fence(defuse(evidence_text(step, found[step.name])))}" for step in steps)
     scene = f"The {rubric.scenario_label}:\n{fence(defuse(scenario_text))}"
     return system(instructions), user(f"{scene}\n\n{shown}")
 
 
 def evidence_text(step: Step, part: StepEvidence) -> str:
     """Evidence on one step as lines, each with the name of its dimension: ``challenge 1 elaboration: …``."""
+    rows = [part.texts]
+    if step.items is not None:
+        rows = [part.items[at] if at < len(part.items) else {} for at in range(step.items.count)]
+    texts = [row.get(dimension.name) for row in rows for dimension in step.asked]
+    return "\n".join(_line(name, text) for name, text in zip(_names(step), texts, strict=True))
+
+
+def evidence_labels(step: Step) -> list[str]:
+    """What a judge reads before each text on `step`: its name, and before the first one the heading as well."""
+    first, *others = _names(step)
+    return [f"{_heading(step)}: {first}", *others]
+
+
+def _heading(step: Step) -> str:
+    return f"Evidence on step {step.name}"
+
+
+def _names(step: Step) -> list[str]:
     if step.items is None:
-        return "\n".join(_line(d.name, part.texts.get(d.name)) for d in step.asked)
-    rows = [part.items[at] if at < len(part.items) else {} for at in range(step.items.count)]
-    return "\n".join(
-        _line(f"{step.items.kind} {number} {d.name}", row.get(d.name))
-        for number, row in enumerate(rows, 1)
-        for d in step.asked
-    )
+        return [dimension.name for dimension in step.asked]
+    numbers = range(1, step.items.count + 1)
+    return [f"{step.items.kind} {number} {dimension.name}" for number in numbers for dimension in step.asked]
 
 
 def _line(name: str, text: str | None) -> str:

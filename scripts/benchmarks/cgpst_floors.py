@@ -43,7 +43,7 @@ def main() -> None:
     judgements = ridge_floor(
         "floor_raw", rubric, [(s, s.responses) for s in train], [(s, s.responses) for s in test]
     ) + ridge_floor("floor_evidence", rubric, [(s, analysed(s)) for s in train], [(s, analysed(s)) for s in test])
-    write_scores(options.out, test, rubric, judgements)
+    write_scores(options.out, test, rubric, judgements, sums=False)
     print(f"{options.out}: scores of {len(test)} responses, trained on {len(train)}")
 
 

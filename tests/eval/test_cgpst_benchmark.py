@@ -1,15 +1,17 @@
 """The benchmark ``cgpst`` in an evaluation: splits, refusals, and a whole run with a scripted judge."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from cgpst_files import RUBRIC, entry, plain, save, scenario_file
+from cgpst_files import RUBRIC, SCENARIOS, entry, plain, save, scenario_file
 
 from eval.benchmarks.cgpst.benchmark import CgpstConfig, load
 from eval.benchmarks.cgpst.ratings import write_ratings
+from eval.benchmarks.cgpst.scenarios import Scenario, write_scenarios
 from eval.run import EvalConfig, evaluate
 from inference.config import load_config
 from inference.errors import UserError
@@ -54,6 +56,37 @@ def test_parts(settings: dict[str, Any], name: str, ids: tuple[str, ...], config
     assert found.splits == {name: frozenset(ids)}
     assert (found.name, found.simulated) == ("cgpst", True)
     assert {sample.scenario_id for sample in found.samples} == {one[4:] for one in ids}
+
+
+@pytest.mark.parametrize("setting", [None, True, False])
+@pytest.mark.parametrize(
+    ("marked", "raters", "simulated"),
+    [
+        ({}, ("H01", "H02"), {None: False, True: True, False: False}),
+        ({}, ("S1", "S2"), {None: True, True: True, False: False}),
+        ({"simulated": True}, ("H01", "H02"), {None: True, True: True, False: True}),
+        ({"simulated": "yes"}, ("H01", "S1"), {None: False, True: True, False: False}),
+    ],
+)
+def test_simulated_data_is_known_as_such(
+    marked: dict[str, Any],
+    raters: tuple[str, str],
+    simulated: dict[bool | None, bool],
+    setting: bool | None,
+    config: Make,
+    tmp_path: Path,
+) -> None:
+    write_scenarios(
+        tmp_path / "scenarios.json", {name: replace(one, further=marked) for name, one in SCENARIOS.items()}
+    )
+    write_ratings(tmp_path / "ratings.json", [replace(entry(name, name[4:]), raters=raters) for name in IDS])
+    assert load(config(simulated=setting), RUBRIC).simulated is simulated[setting]
+
+
+def test_scenarios_without_answers_mark_nothing(config: Make, tmp_path: Path) -> None:
+    other = Scenario("Theme", "Text", {"simulated": True})
+    write_scenarios(tmp_path / "scenarios.json", {**SCENARIOS, "FS9": other})
+    assert not load(config(), RUBRIC).simulated
 
 
 @pytest.mark.parametrize(

@@ -86,7 +86,15 @@ H01, H02 = "A01_FS1, rater 1 (H01)", "A01_FS1, rater 2 (H02)"
         (lambda a: step(a, 1)[0].update(Originality=3), ("error", f"{H01}, Step-1 item 1", "Originality 3 is outside")),
         (
             lambda a: step(a, 1)[0].update(Category="Gardens"),
-            ("note", f"{H01}, Step-1 item 1", "category 'Gardens' is"),
+            ("note", f"{H01}, Step-1 item 1", "category 'Gardens' is unknown; it is kept and counted like others"),
+        ),
+        (
+            lambda a: step(a, 1)[0].update(Category="law and justice"),
+            ("note", f"{H01}, Step-1 item 1", "like others; likely 'Law & Justice' is meant"),
+        ),
+        (
+            lambda a: a.__setitem__(slice(0, 3, 2), ["A01_FS77", "FS77"]),
+            ("note", "scenario FS77", "is none of the ten published ones, FS1 to FS10"),
         ),
         (
             lambda a: step(a, 3)[3].update(Invalid="Dull — so"),
@@ -217,7 +225,9 @@ def responses(_: Path) -> dict[str, Any]:
 def evidence(_: Path) -> dict[str, Any]:
     steps = {}
     for one in RUBRIC.answered:
-        texts = {d.title: "seen" for d in one.dimensions if not d.choices and not d.sum_of}
+        texts = {
+            d.title: "Environment" if d.distinct else "seen" for d in one.dimensions if not d.choices and not d.sum_of
+        }
         texts = {"Humaness" if key == "Humaneness" else key: text for key, text in texts.items()}
         found: dict[str, Any] = texts if one.items is None else {f"item_{i + 1}": texts for i in range(one.items.count)}
         steps[one.label] = {"sot_evidence": found, "task_status_memory": "so far"}
@@ -241,6 +251,26 @@ def evidence(_: Path) -> dict[str, Any]:
             evidence,
             lambda c: c["A01_FS1"]["Step-1"]["sot_evidence"]["item_2"].pop("Flexibility"),
             ("error", "A01_FS1, Step-1 item_2", "evidence on Flexibility is missing"),
+        ),
+        (
+            evidence,
+            lambda c: c["A01_FS1"]["Step-3"]["sot_evidence"]["item_2"].update(Flexibility="about gardens"),
+            ("note", "A01_FS1, Step-3 item_2", "'about gardens', names none of the list"),
+        ),
+        (
+            evidence,
+            lambda c: c["A01_FS1"]["Step-3"]["sot_evidence"]["item_2"].update(Flexibility="It is law and justice."),
+            ("note", "A01_FS1, Step-3 item_2", "names none of the list; likely 'Law & Justice' is meant"),
+        ),
+        (
+            evidence,
+            lambda c: c.update(A01_FS77=c.pop("A01_FS1")),
+            ("note", "scenario FS77", "is none of the ten published ones, FS1 to FS10"),
+        ),
+        (
+            responses,
+            lambda c: c.update({name: c["A01_FS1"] for name in ("A02_FS1", "A01_FS2")}),
+            ("note", "the file", "the scenarios have unequal numbers of answers: FS1 2, FS2 1"),
         ),
         (
             evidence,
@@ -296,6 +326,57 @@ def test_faults_of_exchanged_files(
     assert [f for f in found if f[:2] == (kind, place) and message in f[2]], found
 
 
+def test_evidence_may_say_more_than_the_category(tmp_path: Path) -> None:
+    content = evidence(tmp_path)
+    for text in ("It belongs to Business & Commerce.", "does not apply", "Does not apply."):
+        content["A01_FS1"]["Step-1"]["sot_evidence"]["item_1"]["Flexibility"] = text
+        assert check_file(save(tmp_path / "f.json", content)) == [], text
+
+
+@pytest.mark.parametrize(
+    ("raters", "notes"),
+    [
+        ([["H01", "H02"]] * 3, []),
+        (
+            [["H01", "H02"], ["H01", "H02"], ["H01", "H03"]],
+            [("A03_FS1", "the raters are others than usual: H01, H03, in 2 of the answers H01, H02")],
+        ),
+        (
+            [["H01", "H02"], ["H02", "H01"], ["H01", "H02"]],
+            [("A02_FS1", "the raters are swapped: H02, H01, in 2 of the answers H01, H02")],
+        ),
+        (
+            [["H01", "H02"], ["H02", "H01"], ["H03", "H04"], ["H01", "H02"]],
+            [
+                (
+                    "the file",
+                    "the answers have 3 different pairs of raters: H01, H02 (2); H02, H01 (1); H03, H04 (1)",
+                )
+            ],
+        ),
+    ],
+)
+def test_raters_that_change(raters: list[list[str]], notes: list[tuple[str, str]], tmp_path: Path) -> None:
+    content = plain(tmp_path, *[entry(f"A{number:02}_FS1") for number in range(1, len(raters) + 1)])
+    for answer, names in zip(content, raters, strict=True):
+        answer[1] = names
+    found = faults(check_file(save(tmp_path / "r.json", content)))
+    assert found == [("note", *note) for note in notes]
+
+
+@pytest.mark.parametrize("content", [[], {}])
+def test_nothing_is_an_error(content: Any, tmp_path: Path) -> None:
+    checked = inspect_file(save(tmp_path / "f.json", content))
+    assert [str(finding) for finding in checked.findings] == ["error  the file: nothing is in it"]
+
+
+def test_a_folder_is_one_clear_sentence(tmp_path: Path) -> None:
+    for path in (tmp_path, tmp_path / "folder.jsonl"):
+        path.mkdir(exist_ok=True)
+        with pytest.raises(UserError, match=r": is a folder; name a file in it$"):
+            check_file(path)
+
+
 def test_scenario_files(tmp_path: Path) -> None:
     path = scenario_file(tmp_path)
     assert inspect_file(path).summary == "scenarios: 3 scenarios, 0 errors, 0 notes"
@@ -306,7 +387,7 @@ def test_scenario_files(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize("content", [{}, 3, {"a": 1}, {"a": {"b": "c"}}])
+@pytest.mark.parametrize("content", [3, {"a": 1}, {"a": {"b": "c"}}])
 def test_other_files_are_refused(content: Any, tmp_path: Path) -> None:
     with pytest.raises(UserError, match="is none of the benchmark's files"):
         check_file(save(tmp_path / "f.json", content))
@@ -371,6 +452,30 @@ def test_command_lists_findings_and_counts_them(command: Command, tmp_path: Path
     assert code == 1
     assert f"error  {H02}: Total Score is " in out
     assert out.splitlines()[-1].startswith("ratings: 1 sample, 1 error, ")
+
+
+def test_errors_come_first_and_notes_of_a_kind_on_one_line(command: Command, tmp_path: Path) -> None:
+    content = plain(tmp_path, *[entry(f"A{number:02}_FS1") for number in range(1, 4)])
+    for answer in content:
+        step(answer, 1)[0]["Category"] = step(answer, 1, 2)[0]["Category"] = "Gardens"
+        step(answer, 5, 1)[0]["Content"] = step(answer, 5, 2)[0]["Content"] = "nothing"
+    content[2][4]["Total Score"] += 1
+    path = save(tmp_path / "r.json", content)
+    code, out, _ = command(path)
+    lines = [line for line in out.splitlines() if VARIANT_NOTE not in line]
+    assert code == 1
+    assert lines[0].startswith("error  ")
+    assert [line[:6] for line in lines[:-1]] == sorted(line[:6] for line in lines[:-1])
+    assert any(line.startswith("error  A03_FS1, rater 2 (H02): Total Score is ") for line in lines)
+    assert any(line.startswith("note   6 × categories outside the list; the first: A01_FS1, rater 1") for line in lines)
+    assert any(line.startswith("note   3 × grids of Step-5 that have errors, or that a rater ") for line in lines)
+    assert lines[-1].startswith("ratings: 3 samples, ")
+    assert lines[-1].endswith(" notes (all of them: --notes)")
+    _, out, _ = command(path, "--notes")
+    assert len(out.splitlines()) == len(check_file(path)) + 1
+    assert "--notes" not in out
+    _, out, _ = command(path, "--json")
+    assert len(out.splitlines()) == len(check_file(path))
 
 
 def test_command_as_json(command: Command, tmp_path: Path) -> None:

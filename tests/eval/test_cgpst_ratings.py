@@ -218,7 +218,6 @@ def _purpose(value: object) -> Callable[[list[Any]], None]:
         ("cgpst", _purpose(4), "Purpose 4 is outside the range 0 to 3 of the rubric; correct"),
         ("cgpst", _purpose(1.5), "Purpose is '1.5', which is no whole number"),
         ("cgpst", _purpose(True), "Purpose is 'True', which is no whole number"),
-        ("cgpst", _purpose(float("nan")), "Purpose is 'nan', which is no whole number"),
         (
             "cgpst",
             lambda answer: answer[3]["Step-5"][0].__setitem__("Correctly Used", 0),
@@ -273,7 +272,7 @@ def test_what_is_no_rating_file(content: str, message: str, tmp_path: Path) -> N
         read_ratings(path)
 
 
-CELLS = st.none() | st.booleans() | st.integers(-99, 99) | st.floats(allow_nan=False) | st.text()
+CELLS = st.none() | st.booleans() | st.integers(-99, 99) | st.floats(allow_nan=False, allow_infinity=False) | st.text()
 KEYS = st.text().filter(lambda key: key != "Score Summary")
 ROWS = st.lists(st.dictionaries(KEYS, CELLS) | st.fixed_dictionaries({"Score Summary": st.dictionaries(KEYS, CELLS)}))
 PARTS = st.none() | st.dictionaries(KEYS, ROWS | CELLS)

@@ -17,11 +17,13 @@ from sklearn.metrics import cohen_kappa_score
 
 from eval.benchmarks.base import Benchmark
 from eval.compare import compare_runs
+from eval.compare_tables import compared
+from eval.metrics import score_tables
 from eval.protocol import ALL, HUMAN, HUMAN_HUMAN, MEAN, MEAN_OF_JUDGES, METRICS, Frame, Protocol, averages, protocol
 from eval.report import Report, write_report
 from eval.resampling import paired_difference
 from eval.run_files import load_run, write_samples
-from eval.significance import best_two, paired, t_test
+from eval.significance import best_two, differences, paired, t_test
 from eval.tables import SIMULATED_BOTH
 from inference.records import Judgement, Sample, Score
 from inference.rubric import Dimension, Rubric, Step, load_rubric
@@ -400,6 +402,25 @@ def test_the_bootstrap_is_that_of_single_dimensions_where_there_is_one() -> None
     assert math.isnan(found.t)
 
 
+def test_differences_of_single_dimensions_and_steps() -> None:
+    """Each is what a frame of its dimensions alone gives."""
+    samples, judges = random_plan(60, 6)
+    tables = [next(iter(score_tables(judged).values())) for judged in judges[:2]]
+    found = differences(Frame(samples, RUBRIC.reported, 0, 200), *tables, "value")
+    assert list(found) == [(ALL, MEAN), ("ideas", MEAN), ("plan", MEAN), *(tuple(key.split(".")) for key in KEYS)]
+    for cell, pairs in (
+        (("ideas", "novelty"), RUBRIC.reported[1:2]),
+        (("plan", "clarity"), RUBRIC.reported[2:]),
+        (("plan", MEAN), RUBRIC.reported[2:]),
+        (("ideas", MEAN), RUBRIC.reported[:2]),
+        ((ALL, MEAN), RUBRIC.reported),
+    ):
+        alone = paired(Frame(samples, pairs, 0, 200), *tables, "value")
+        for name in ("a", "b", "low", "high", "p"):
+            assert getattr(found[cell], name) == pytest.approx(getattr(alone, name)), (cell, name)
+        assert found[cell].n == alone.n
+
+
 def test_one_judge_or_undefined_averages_have_no_test() -> None:
     splits = {"test": {one.id for one in FOUR}}
     one = judgements("j", "direct", *JUDGE)
@@ -448,12 +469,15 @@ def test_the_report_opens_with_the_averages(tmp_path: Path) -> None:
     assert table.header == ("metric", "judge", "method", "score", "all", "Ideas", "Plan", "n", "coverage")
     lines = [(row[0].text, row[1].text, row[3].text) for row in table.rows]
     kinds = ("expected", "top")
-    assert lines[:9] == [
-        *(("QWK", judge, kind) for judge in ("b", "a", "c") for kind in kinds),
-        *(("QWK", MEAN_OF_JUDGES, kind) for kind in kinds),
-        ("QWK", HUMAN_HUMAN, ""),
+    in_order = ("b", "a", "c", MEAN_OF_JUDGES)
+    # A quarter of a point more is rounded away in QWK, and nothing to r.
+    for metric in ("QWK", "r"):
+        same = [(metric, judge, "expected = top") for judge in in_order]
+        assert [line for line in lines if line[0] == metric] == [*same, (metric, HUMAN_HUMAN, "")]
+    assert lines[10:] == [
+        *(("ICC(2,1)", judge, kind) for judge in in_order for kind in kinds),
+        ("ICC(2,1)", HUMAN_HUMAN, ""),
     ]
-    assert (len(lines), lines[-1]) == (27, ("ICC(2,1)", HUMAN_HUMAN, ""))
     assert table.rows[0][2].text == "prompted, direct"
     first = next(row for row in report.rows if (row.judge, row.step, row.metric) == ("b", ALL, "qwk"))
     assert table.rows[0][4].text == f"{first.value:.3f}"
@@ -463,12 +487,46 @@ def test_the_report_opens_with_the_averages(tmp_path: Path) -> None:
     assert "paired t-test over 3 dimensions" in section.tests[0]
     assert len(section.tests) == 1  # a quarter of a point is rounded away
     assert [part.title for part in section.dimensions] == [
-        f"test: {metric}, {kind} scores" for metric in METRICS.values() for kind in kinds
+        *(f"test: {metric}, expected = top scores" for metric in ("QWK", "r")),
+        *(f"test: ICC(2,1), {kind} scores" for kind in kinds),
     ]
+    assert "paired bootstrap over whole scenarios p " in section.tests[0]
+    assert report.as_text().endswith("\n\n* best judge of its column; by dimension, of its line")
     assert [row[0].text for row in section.dimensions[0].rows] == ["Ideas Fluency", "Ideas Novelty", "Plan Clarity"]
     differences = [row for row in report.rows if row.metric.startswith("qwk_difference")]
     assert {(row.judge, row.method) for row in differences} == {("b − a", "direct − direct")}
     assert len(differences) == 8
+
+
+def test_a_judge_alone_is_not_the_best_and_equal_ones_all_are(tmp_path: Path) -> None:
+    samples, judges = random_plan(40, 8)
+    alone = written_run(tmp_path / "alone", samples, judges[0])
+    twins = [*judges[0], *(one.model_copy(update={"judge": "twin"}) for one in judges[0])]
+    equal = written_run(tmp_path / "equal", samples, twins)
+    for report, stars in ((alone, False), (equal, True)):
+        (section,) = report.sections
+        best = {
+            cell.best
+            for table in (section.overall, *section.dimensions)
+            for row in table.rows
+            for cell in row
+            if cell.number and cell.text not in ("40", "100.0 %")
+        }
+        assert ("*" in report.as_text()) == stars
+        assert (True in best) == stars
+    dimensions = equal.sections[0].dimensions[0]
+    assert [[cell.best for cell in row] for row in dimensions.rows] == [[False, True, True, False, False]] * 3
+
+
+def test_few_scenarios_are_resampled_by_response_and_the_test_says_so(tmp_path: Path) -> None:
+    samples, judges = random_plan(40, 3)
+    report = written_run(tmp_path / "run", samples, [*judges[0], *judges[1]])
+    assert "paired bootstrap over single responses p " in report.sections[0].tests[0]
+    text, page = ((tmp_path / "run" / name).read_text() for name in ("report.md", "report.html"))
+    assert "over single responses, as there are only 3 different values of scenario" in text
+    for form in (text, page):
+        opening = form[form.index("Averages over dimensions") : form.index("metric", form.index("resamples, seed"))]
+        assert opening.count("QWK: quadratic weighted kappa") == opening.count("ICC(2,1): two-way") == 1
 
 
 def test_every_form_of_the_report_marks_simulated_data(tmp_path: Path) -> None:
@@ -495,8 +553,16 @@ def test_two_runs_are_compared_on_the_averages_first(tmp_path: Path) -> None:
     assert (first.step, first.dimension, first.rater, first.metric) == (ALL, MEAN, MEAN, "qwk")
     assert first.difference is not None
     assert first.difference < 0
-    title = next(iter(found.by_pair()))
-    assert title == "test, mean over dimensions and raters: a (one) − b (two)"
+    overall, by_dimension = compared(found)
+    assert overall.title == "test: a (one) − b (two); mean over dimensions and raters"
+    assert [row[0].text for row in overall.rows] == ["QWK", "r", "ICC(2,1)", "ICC(2,1)"]
+    assert [row[1].text for row in overall.rows] == ["expected = top", "expected = top", "expected", "top"]
+    assert by_dimension.title == "test: a (one) − b (two); QWK, expected = top scores"
+    names = ["all", "Ideas", "Plan", "Ideas Fluency", "Ideas Novelty", "Plan Clarity"]
+    assert [row[0].text for row in by_dimension.rows] == names
+    assert by_dimension.rows[0][1:] == overall.rows[0][2:]
+    # All four tables by dimension; then four dimensions, the sum among them, for two raters.
+    assert len(compared(found, everything=True)) == 1 + 4 + 4 * 2
     assert {row.metric for row in found.rows if row.rater == "rater1"} == {"pearson", "qwk_integer", "rmse", "mae"}
 
 

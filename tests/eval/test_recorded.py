@@ -194,8 +194,28 @@ def test_several_dimensions_and_their_sums(tmp_path: Path) -> None:
     assert b["s2"]["ideas.overall"] == b["s2"]["plan_ideas.novelty"] == (None, None)
     assert found.notes == [
         f"{path}: 2 lines without all scores of a: s1, s3",
-        f"{path}: no column of b_1 for ideas.fluency, plan_ideas.novelty",
-        f"{path}: 1 lines without all scores of b_1: s1",
+        f"{path}: b_1 has no scores for ideas.fluency, plan_ideas.novelty; so averages that need ideas.fluency, "
+        "plan_ideas.novelty are missing",
+        f"{path}: 1 lines without all other scores of b_1: s1",
+    ]
+
+
+def test_dimensions_that_no_average_needs_are_named_as_such(tmp_path: Path) -> None:
+    """Once per judge, whether their columns are empty or not there."""
+    fluency, novelty = (dimension.model_copy(update={"reported": False}) for dimension in PLAN.steps[0].dimensions[:2])
+    overall = PLAN.steps[0].dimensions[2].model_copy(update={"reported": True})
+    ideas = PLAN.steps[0].model_copy(update={"dimensions": (fluency, novelty, overall)})
+    rubric = Rubric(name="plan", description="d", steps=(ideas, PLAN.steps[1]))
+    text = (
+        "id,a_ideas.overall,a_ideas.fluency,a_plan_ideas.novelty,b_ideas.overall,b_plan_ideas.novelty\n"
+        "s0,7,,1,7,1\ns1,7,,1,7,\n"
+    )
+    path = written(tmp_path, text)
+    effect = "ideas.fluency, ideas.novelty; averages need only the reported dimensions, and those are there"
+    assert read_recorded(path, SAMPLES[:2], rubric).notes == [
+        f"{path}: a has no scores for {effect}",
+        f"{path}: b has no scores for {effect}",
+        f"{path}: 1 lines without all other scores of b: s1",
     ]
 
 
@@ -242,10 +262,19 @@ def planned(number: int, scores: Mapping[str, float | None], repeat: int = 0) ->
     )
 
 
-def test_files_of_several_dimensions_hold_no_more_than_needed(tmp_path: Path) -> None:
+def test_files_of_several_dimensions_hold_all_scores_and_without_sums_no_more_than_needed(tmp_path: Path) -> None:
     path = tmp_path / "scores.csv"
     complete = {"ideas.fluency": 2.123456789, "ideas.novelty": 3.0, "plan_ideas.novelty": 2.5}
-    write_scores(path, SAMPLES[:2], PLAN, [planned(0, complete), planned(1, {**complete, "ideas.novelty": None})])
+    judged = [planned(0, complete), planned(1, {**complete, "ideas.novelty": None})]
+    write_scores(path, SAMPLES[:2], PLAN, judged)
+    assert path.read_text() == (
+        "id,j_ideas.fluency_value,j_ideas.fluency_top,j_ideas.novelty_value,j_ideas.novelty_top,"
+        "j_ideas.novelty_unscored,j_ideas.overall_value,j_ideas.overall_top,j_ideas.overall_unscored,"
+        "j_plan_ideas.novelty_value,j_plan_ideas.novelty_top\n"
+        "s0,2.12345679,2,3,3,,5.12345679,5,,2.5,2\n"
+        "s1,2.12345679,2,,,cut off,,,ideas.novelty: cut off,2.5,2\n"
+    )
+    write_scores(path, SAMPLES[:2], PLAN, judged, sums=False)
     assert path.read_text() == (
         "id,j_ideas.fluency_value,j_ideas.fluency_top,j_ideas.novelty_value,j_ideas.novelty_top,"
         "j_ideas.novelty_unscored,j_plan_ideas.novelty_value,j_plan_ideas.novelty_top\n"
@@ -257,12 +286,13 @@ def test_files_of_several_dimensions_hold_no_more_than_needed(tmp_path: Path) ->
 def test_a_sum_that_its_parts_do_not_add_up_to_is_written(tmp_path: Path) -> None:
     odd = planned(0, {"ideas.fluency": 2.0, "ideas.novelty": 1.0, "ideas.overall": 9.0, "plan_ideas.novelty": 1.0})
     path = tmp_path / "scores.csv"
-    write_scores(path, SAMPLES[:1], PLAN, [odd])
+    write_scores(path, SAMPLES[:1], PLAN, [odd], sums=False)
     assert "j_ideas.overall_value" in path.read_text()
     assert all_scores(read_recorded(path, SAMPLES[:1], PLAN).judgements[0]) == all_scores(odd)
 
 
-def test_many_dimensions_read_back_the_same(tmp_path: Path) -> None:
+@pytest.mark.parametrize("sums", [True, False])
+def test_many_dimensions_read_back_the_same(tmp_path: Path, sums: bool) -> None:
     rubric, chance = load_rubric("cgpst"), random.Random(0)
     samples = [Sample(id=f"s{number}", scenario="x", responses={}) for number in range(12)]
 
@@ -285,10 +315,50 @@ def test_many_dimensions_read_back_the_same(tmp_path: Path) -> None:
         for repeat in range(2)
     ]
     path = tmp_path / "scores.csv"
-    write_scores(path, samples, rubric, judgements)
+    write_scores(path, samples, rubric, judgements, sums=sums)
+    header = path.read_text().splitlines()[0].split(",")
+    if sums:
+        assert {f"j_{step.name}.{dimension.name}_value" for step, dimension in rubric.scored} < set(header)
     before, after = (
         next(iter(score_tables(of).values())) for of in (judgements, read_recorded(path, samples, rubric).judgements)
     )
     assert before.keys() == after.keys()
     for key, scores in before.items():
         assert {name: pytest.approx(pair, abs=5e-7) for name, pair in scores.items()} == after[key], key
+
+
+@pytest.mark.parametrize(
+    "cell", ["1_0", "nan", "inf", "-Infinity", "1e999", "٣", "0x1", "1,5", "1 2", "--1", "1e", "."]
+)
+def test_what_is_no_plain_number_is_refused(cell: str, tmp_path: Path) -> None:
+    path = written(tmp_path, f'id,a\ns0,1\ns1,"{cell}"\n')
+    with pytest.raises(UserError, match=r"line 3, column a: .* is not a number; leave missing scores empty"):
+        read_recorded(path, SAMPLES, RUBRIC)
+
+
+def test_numbers_with_sign_point_and_exponent_are_read(tmp_path: Path) -> None:
+    path = written(tmp_path, "id,a\ns0,+2\ns1, 3.\ns2,.2e1\ns3,50E-1\n")
+    assert [value for value, _ in pairs(read_recorded(path, SAMPLES, RUBRIC).judgements, "a")] == [2, 3, 2, 5]
+
+
+@pytest.mark.parametrize("cell", ["1e308", "-1e308", "405.1", "-399.1", "1" * 300])
+def test_scores_far_off_the_scale_are_refused_with_their_line(cell: str, tmp_path: Path) -> None:
+    rows = "".join(f"n{number},2\n" for number in range(300))
+    path = written(tmp_path, f"id,a\n{rows}s0,{cell}\n")
+    with pytest.raises(
+        UserError, match=r"line 302, column a: .* farther from the scale 1 to 5 than 100 times"
+    ) as caught:
+        read_recorded(path, SAMPLES[:1], RUBRIC)
+    assert len(str(caught.value)) < 300 + len(str(path))
+
+
+def test_a_score_at_the_bound_is_kept(tmp_path: Path) -> None:
+    path = written(tmp_path, "id,a\n" + "".join(f"n{number},2\n" for number in range(300)) + "s0,405\ns1,-399\n")
+    assert pairs(read_recorded(path, SAMPLES[:2], RUBRIC).judgements, "a") == [(405, 405), (-399, -399)]
+
+
+@pytest.mark.parametrize("name", ["mean of judges", "human–human"])
+def test_names_of_lines_of_reports_are_no_judges(name: str, tmp_path: Path) -> None:
+    path = written(tmp_path, f"id,{name}_top,{name}_value\ns0,1,1\n")
+    with pytest.raises(UserError, match=f"no judge can be named '{name}'"):
+        read_recorded(path, SAMPLES, RUBRIC)

@@ -1,6 +1,5 @@
 """Reports: recomputed from records alone, honest about what is missing or simulated, safe against hostile names."""
 
-import asyncio
 import json
 import re
 from collections.abc import Callable
@@ -13,15 +12,11 @@ import pytest
 import yaml
 
 from eval import tables
-from eval.cost import JudgeCost, judge_costs
 from eval.heatmap import CELL, MARGIN, bin_width, heatmap
 from eval.report import escape_markdown, write_report
 from eval.run import evaluate
 from inference.errors import UserError
-from inference.judges import JudgeConfig
-from inference.records import Completion, Judgement, Usage
 from inference.rubric import Dimension
-from inference.store import Store
 
 WriteConfig = Callable[..., Path]
 WRITTEN = ("metrics.jsonl", "report.md", "report.html")
@@ -141,49 +136,6 @@ def test_a_judge_without_any_score_is_listed_with_dashes(write_config: WriteConf
         *("–", "–", "–", "–", "0", "0.0 %"),
     ]
     assert "reversed scored 0.0 % of the responses" in (tmp_path / "run" / "report.html").read_text()
-
-
-def test_cost_is_shown_for_asked_judges(write_config: WriteConfig, tmp_path: Path) -> None:
-    price = {"input": 2.0, "output": 10.0}
-    evaluate(write_config(judges=[scripted(price=price)]), quiet=True)
-    with Store(tmp_path / "run" / "calls.sqlite") as store:
-        usages = [call.completion.usage for call in store.calls()]
-    cost = sum(2.0 * usage.prompt + 10.0 * usage.completion for usage in usages) / 1e6
-    line = next(x for x in (tmp_path / "run" / "report.md").read_text().split("## Cost")[1].splitlines() if "fake" in x)
-    assert line.startswith(f"| fake | 12 | {sum(usage.prompt for usage in usages):,} | 0 | ")
-    assert line.endswith(f"| {cost:,.4f} |")
-
-
-def test_costs_by_hand(tmp_path: Path) -> None:
-    async def fill(store: Store) -> None:
-        for key, started, finished in (
-            ("a", 10.0, 14.0),
-            ("b", 12.0, 15.0),
-            ("c", 100.0, 101.0),
-            ("other", 0.0, 500.0),
-        ):
-            usage = Usage(prompt=100, cached=40, completion=5)
-            await store.put(key, Completion(text="3", usage=usage), started, finished)
-
-    path = tmp_path / "calls.sqlite"
-    with Store(path) as store:
-        asyncio.run(fill(store))
-    judge = JudgeConfig.model_validate(scripted(price={"input": 1.0, "cached": 0.5, "output": 4.0}))
-    shared: dict[str, Any] = {"judge": "fake", "method": "compact", "rubric": "r", "scores": ()}
-    judgements = [
-        Judgement(sample_id="s0", calls=("a", "b"), **shared),
-        Judgement(sample_id="s1", calls=("b", "c"), **shared),
-    ]
-    found = judge_costs(path, judgements, {"fake": judge})["fake"]
-    assert (found.calls, found.prompt, found.cached, found.completion) == (3, 300, 120, 15)
-    assert found.seconds == pytest.approx(6.0)  # 10 to 15, and 100 to 101
-    assert found.cost == pytest.approx((180 * 1.0 + 120 * 0.5 + 15 * 4.0) / 1e6)
-    assert judge_costs(tmp_path / "none.sqlite", judgements, {}) == {}
-    assert not (tmp_path / "none.sqlite").exists()
-
-
-def test_seconds_without_calls() -> None:
-    assert JudgeCost().seconds == 0.0
 
 
 def test_heatmap_counts_by_hand() -> None:

@@ -161,10 +161,18 @@ def test_same_seed_same_bytes(written: Path, tmp_path: Path) -> None:
 
 def test_files_are_sound_and_say_that_they_are_simulated(written: Path) -> None:
     for path in written.iterdir():
-        if path.suffix == ".json" and path.name != files.SPLITS:
+        if path.name != files.CARD:
             assert inspect_file(path).errors == 0, path.name
-        assert path.name.startswith("simulated_") or path.name == files.CARD
+        assert path.name.startswith("simulated_")
     assert "This is a simulation" in (written / files.CARD).read_text(encoding="utf-8")
+
+
+def test_files_of_the_user_stay_as_they_are(tmp_path: Path) -> None:
+    own = [tmp_path / name for name in ("README.md", "ratings.json", "notes.txt")]
+    for path in own:
+        path.write_text("mine", encoding="utf-8")
+    files.write_simulation(tmp_path, 0)
+    assert [path.read_text(encoding="utf-8") for path in own] == ["mine"] * 3
 
 
 def test_splits_are_seven_to_three_and_apart(written: Path, rubric: Rubric) -> None:
@@ -179,7 +187,6 @@ def test_splits_are_seven_to_three_and_apart(written: Path, rubric: Rubric) -> N
             scenarios=str(written / files.SCENARIO_FILE),
             splits=str(written / files.SPLITS),
             part=part,  # type: ignore[arg-type]
-            simulated=True,
         )
         benchmark = load(config, rubric)
         assert benchmark.simulated

@@ -145,3 +145,68 @@ def test_cgpst_adds_up_to_its_published_maxima() -> None:
     released = load_rubric("cgpst#purpose_0_2,correctly_used_0_5")
     assert {f"{s.name}.{d.name}": d.range for s, d in released.scored}["total.total"] == (8, 185)
     assert released.digest != rubric.digest
+
+
+def changed(dimension: str, item: int, **cells: object) -> dict[str, Score]:
+    """Scores of whole answers of which one is replaced."""
+    whole = answers([1, 1, 1], [2, 0, 1], SURE)
+    kept = [score for score in whole if (score.dimension, score.item) != (dimension, item)]
+    other = Score.model_validate({"step": "list", "dimension": dimension, "item": item, **cells})
+    return {score.key: score for score in aggregate(RUBRIC, [*kept, other])}
+
+
+@pytest.mark.parametrize(
+    ("dimension", "cells", "depends", "reason"),
+    [
+        ("detail", {}, "detail", "item 2: no answer on detail"),
+        ("detail", {"choice": "Arts"}, "detail", "item 2: no answer on detail"),
+        ("detail", {"top": 1.0}, "detail", "item 2: no answer on detail"),
+        ("kind", {"value": 1.0}, "flexibility", "item 2: no answer on kind"),
+        ("kind", {"distribution": {"Arts": 1.0}}, "flexibility", "item 2: no answer on kind"),
+        ("fluency", {}, "fluency", "item 2: no answer on fluency"),
+        ("detail", {"value": 3.0}, "detail", "item 2: detail 3 is outside the range 0 to 2 of an item"),
+        ("detail", {"value": 1.0, "top": -1.0}, "detail", "item 2: detail -1 is outside the range"),
+        ("fluency", {"value": 1e308, "top": 1.0}, "fluency", "item 2: fluency 1e+308 is outside the range 0 to 1"),
+        ("kind", {"choice": "Cooking"}, "flexibility", "item 2: 'Cooking' is none of the names of kind"),
+        (
+            "kind",
+            {"choice": "Law", "distribution": {"Law": 0.5, "Tax": 0.5}},
+            "flexibility",
+            "'Tax' is none of the names of kind",
+        ),
+        ("kind", {"choice": "Law", "distribution": {"Law": 1.5, "Arts": -0.5}}, "flexibility", "are negative or all 0"),
+        ("kind", {"choice": "Law", "distribution": {"Law": 0.0}}, "flexibility", "are negative or all 0"),
+    ],
+)
+def test_an_answer_that_is_none_counts_as_missing(
+    dimension: str, cells: dict[str, object], depends: str, reason: str
+) -> None:
+    found = changed(dimension, 2, **cells)
+    for key in (f"list.{depends}", "list.overall", "all.total"):
+        assert reason in (found[key].unscored or "")
+        assert found[key].value is None
+
+
+def test_a_whole_step_without_value_or_reason_is_missing() -> None:
+    found = {score.key: score for score in aggregate(RUBRIC, [Score(step="pick", dimension="fit")])}
+    assert found["pick.fit"].unscored == "no answer on fit"
+
+
+def test_expected_values_may_leave_the_range_by_a_rounding_error() -> None:
+    assert changed("detail", 1, value=2 + 1e-15, top=2.0)["list.detail"].value == pytest.approx(3)
+
+
+@pytest.mark.parametrize("scale", [1.0, 2.0, 1e-300, 1e308])
+def test_probabilities_of_choices_are_taken_relative_to_their_sum(scale: float) -> None:
+    weights = {"Arts": 0.75 * scale, "Sport": 0.25 * scale}
+    found = changed("kind", 3, choice="Arts", distribution=weights)["list.flexibility"]
+    assert (found.value, found.top) == (pytest.approx(2.25), 2)  # Arts and Law are there already
+
+
+def test_an_item_that_may_count_needs_its_further_answers() -> None:
+    """Expected value 0, but most likely 1: top needs what else the item scores."""
+    rated = [score for score in answers([1, 1, 1], [2, 0, 1], SURE) if score.item != 2]
+    found = {score.key: score for score in aggregate(RUBRIC, [*rated, number("fluency", 2, 0, 1)])}
+    assert (found["list.fluency"].value, found["list.fluency"].top) == (2, 3)
+    assert found["list.detail"].unscored == "item 2: no answer on detail"
+    assert found["list.flexibility"].unscored == "item 2: no answer on kind"

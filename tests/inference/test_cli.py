@@ -1,5 +1,6 @@
 """The command line: quick help, one-line errors, exit codes."""
 
+import json
 import os
 import subprocess
 import sys
@@ -47,6 +48,8 @@ def test_rubric_show_and_check(tmp_path: Path) -> None:
     assert "- originality (1 to 5)" in shown.stdout
     checked = inference("rubric", "check", "configs/rubrics/aut.yaml")
     assert "is a valid rubric: use.originality [1, 5]" in checked.stdout
+    counted = inference("rubric", "check", "cgpst").stdout
+    assert "6 steps, 23 dimensions asked or derived per step, 31 scored with sums, 20 reported" in counted
     text = (ROOT / "configs" / "rubrics" / "aut.yaml").read_text().replace("[1, 5]", "[5, 1]")
     (tmp_path / "mine.yaml").write_text(text)
     refused = inference("rubric", "check", tmp_path / "mine.yaml")
@@ -71,6 +74,24 @@ def test_judge_end_to_end(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "run" / "scores.csv").read_text().startswith("id,j_value,j_top,j_unscored\na,")
     assert done.stderr.startswith("j: 1 of 1")
+
+
+def test_the_summary_has_a_mean_where_there_is_one_scale(tmp_path: Path) -> None:
+    assert " mean " in inference("judge", "--config", config(tmp_path)).stdout
+    (tmp_path / "several").mkdir()
+    path = config(tmp_path / "several")
+    steps = [f"step{number}" for number in range(1, 7)]
+    texts = {step: "1. something" for step in steps}
+    (tmp_path / "several" / "r.jsonl").write_text(json.dumps({"id": "a", "scenario": "b", **texts}))
+    content = yaml.safe_load(path.read_text())
+    content |= {"rubric": "cgpst", "input": str(tmp_path / "several" / "r.jsonl")}
+    path.write_text(yaml.safe_dump(content))
+    done = inference("judge", "--config", path)
+    assert done.returncode == 0, done.stderr
+    assert "coverage" in done.stdout
+    assert " mean " not in done.stdout
+    header = (tmp_path / "several" / "run" / "scores.csv").read_text().splitlines()[0].split(",")
+    assert {"j_step2.integrity_value", "j_step1.overall_value", "j_total.total_value"} <= set(header)
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,14 @@
 """Writing in one step, and strict reading of JSON and CSV."""
 
+import math
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from inference.errors import UserError, named_list
-from inference.files import parse_json, read_csv, read_json_lines, write_bytes, write_text
+from inference.files import parse_json, plain_number, read_csv, read_json_lines, write_bytes, write_text
 
 
 def test_a_file_is_replaced_whole_and_nothing_is_left_beside_it(tmp_path: Path) -> None:
@@ -69,3 +72,23 @@ def test_names_are_cut_counted_and_on_one_line() -> None:
     assert shown.startswith("id, 'two\\nlines', 'xxx")
     assert shown.endswith(" and 2990 more")
     assert len(shown) < 200
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False) | st.integers(-(10**300), 10**300))
+def test_every_finite_number_is_read(number: float) -> None:
+    assert plain_number(str(number)) == float(number)
+
+
+@given(st.text("0123456789+-._eE naif٣", max_size=8))
+def test_a_plain_number_is_one_of_json_but_for_sign_and_bare_point(text: str) -> None:
+    value = plain_number(text)
+    if value is not None:
+        assert set(text.strip()) <= set("0123456789+-.eE")
+        assert math.isfinite(value)
+
+
+@pytest.mark.parametrize("text", ["NaN", "[Infinity]", '{"a": -Infinity}', "1e400", "[1, -1e999]"])
+def test_numbers_that_no_float_holds_are_refused_where_asked(text: str) -> None:
+    parse_json(text)
+    with pytest.raises(ValueError, match="is no finite number"):
+        parse_json(text, finite=True)

@@ -102,24 +102,37 @@ variants:
 @pytest.mark.parametrize(
     ("old", "new", "line", "fault"),
     [
-        ("range: [0, 1]}", "range: [0, 2]}", 5, "items.valid names 'counts', no dimension per item with range"),
-        ("valid: counts", "valid: kind", 5, "items.valid names 'kind'"),
+        ("range: [0, 1]}", "range: [0, 2]}", 7, "items.valid names 'counts', no dimension per item with range"),
+        ("valid: counts", "valid: kind", 7, "items.valid names 'kind'"),
         (
             "    items: {kind: idea, count: 3, valid: counts}\n",
             "",
-            5,
+            8,
             "counts is per item, but the step has no `items`",
         ),
-        ("per_item: true, range", "range", 5, "what is asked has to be `per_item: true`"),
-        ("distinct: kind}", "distinct: sort}", 5, "kinds counts 'sort', no dimension with choices"),
+        ("per_item: true, range", "range", 9, "what is asked has to be `per_item: true`"),
+        ("distinct: kind}", "distinct: sort}", 15, "kinds counts 'sort', no dimension with choices"),
         ("distinct: kind}", "distinct: kind, range: [0, 1]}", 15, "needs one of range, choices, sum_of and distinct"),
-        ("[counts, kinds]", "[counts, sorts]", 2, "overall sums ideas.sorts, no scored dimension before it"),
-        ("[counts, kinds]", "[counts, kind]", 2, "overall sums ideas.kind, no scored dimension"),
-        ("[counts, kinds]", "[overall]", 2, "overall sums ideas.overall, no scored dimension before it"),
-        ("key: k", "key: counts", 5, "two dimensions have the same key"),
-        ("choices: [art, law]", "choices: [art, art]", 10, "two different choices or more, repeated: ['art']"),
+        ("[counts, kinds]", "[counts, sorts]", 16, "overall sums ideas.sorts, no scored dimension before it"),
+        ("[counts, kinds]", "[counts, kind]", 16, "overall sums ideas.kind, no scored dimension"),
+        ("[counts, kinds]", "[overall]", 16, "overall sums ideas.overall, no scored dimension before it"),
+        ("key: k", "key: counts", 11, "two dimensions have the same key"),
+        ("choices: [art, law]", "choices: [art, art]", 14, "two different choices or more, repeated: ['art']"),
         ("count: 3", "count: 0", 7, "steps.0.items.count"),
         ("    task: List ideas.\n", "", 5, "needs a task"),
+        ("{name: kinds,", "{name: kind,", 15, "two dimensions have the same name"),
+        (
+            "[art, law]",
+            "[yes, no]",
+            14,
+            "steps.0.dimensions.1.choices.0: Input should be a valid string: an unquoted yes",
+        ),
+        ("[art, law]", "[art, 5]", 14, "an unquoted number is no text in YAML; put it in quotes"),
+        ("[art, law]", "[art, 2030-01-01]", 14, "an unquoted date is no text in YAML; put it in quotes"),
+        ("description: Its kind.", "description:", 12, "nothing stands there"),
+        ("valid: counts}", "valid: counts, invalid: {No: bad}}", 7, "for each key: Input should be a valid string: an"),
+        ("[0, 1]}", "[0, 1], levels: {0: no, 1: yes}}", 9, "put it in quotes"),
+        ("[0, 1]}", "[0, 1], levels: {no: bad}}", 9, "a level is a score, or a band of them: an unquoted yes, no"),
     ],
 )
 def test_faults_of_items_and_derived_dimensions_have_their_line(
@@ -130,6 +143,28 @@ def test_faults_of_items_and_derived_dimensions_have_their_line(
         load(tmp_path, ITEMS.replace(old, new, 1))
     assert f"line {line}: " in str(caught.value), str(caught.value)
     assert fault in str(caught.value)
+
+
+def test_faults_have_the_line_of_their_own_key(tmp_path: Path) -> None:
+    """In block style, where a step or dimension stretches over several lines."""
+    text = GOOD.replace(
+        "      - {name: wit, description: How funny., range: [1, 5]}",
+        "      - name: wit\n        description: How funny.\n        range: [1, 5]\n        levels:\n"
+        "          1: dull\n          5: yes\n",
+    )
+    for old, new, line, fault in (
+        ("x", "x", 13, "levels.5: Input should be a valid string: an unquoted yes, no, on, off, true or false"),
+        ("5: yes", "7: fine", 13, "levels [7] lie outside the range"),
+        ("5: yes", "five: fine", 13, "neither a whole number nor a band"),
+        ("5: yes", "1-2: fine", 11, "levels overlap"),
+    ):
+        with pytest.raises(UserError, match=r"^\S+: line (\d+): ") as caught:
+            load(tmp_path, text.replace(old, new))
+        assert f": line {line}: steps.0.dimensions.0.levels" in str(caught.value)
+        assert fault in str(caught.value)
+    step = GOOD[GOOD.index("  - name: joke") :]
+    with pytest.raises(UserError, match=r"line 9: steps\.1\.name: two steps have the same name"):
+        load(tmp_path, GOOD + step)
 
 
 @pytest.mark.parametrize(

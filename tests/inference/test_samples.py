@@ -51,6 +51,48 @@ def test_jsonl_and_several_steps(tmp_path: Path, plan_rubric: Rubric) -> None:
     assert sample == Sample(id="7", scenario="flood", responses={"ideas": "dam", "outcome": ""})
 
 
+def labelled(rubric: Rubric) -> Rubric:
+    """`plan_rubric` with the labels Ideas and Outcome, and a dimension of the same name in both steps."""
+    ideas, outcome = rubric.steps
+    novelty = ideas.dimensions[1]
+    steps = (
+        ideas.model_copy(update={"label": "Ideas!"}),
+        outcome.model_copy(update={"label": "Outcome!", "dimensions": (*outcome.dimensions, novelty)}),
+    )
+    return Rubric(name=rubric.name, description=rubric.description, steps=steps)
+
+
+def test_columns_of_steps_have_their_names_their_labels_or_those_given(tmp_path: Path, plan_rubric: Rubric) -> None:
+    rubric = labelled(plan_rubric)
+    content = '{"id": 7, "scenario": "flood", "Ideas!": "dam", "outcome": "dry", "Outcome!": "wet", "mine": "own"}\n'
+    (sample,) = read(tmp_path, rubric, content, name="r.jsonl")
+    assert sample.responses == {"ideas": "dam", "outcome": "dry"}
+    (sample,) = read(tmp_path, rubric, content, name="r.jsonl", responses={"ideas": "mine"})
+    assert sample.responses == {"ideas": "own", "outcome": "dry"}
+
+
+def test_columns_of_steps_that_are_not_there_name_the_way_out(
+    tmp_path: Path, plan_rubric: Rubric, aut_rubric: Rubric
+) -> None:
+    content = "id,scenario,one,outcome\na,b,c,d\n"
+    with pytest.raises(UserError, match=r"missing column ideas; .*, as in `columns: {responses: {ideas: COLUMN}}`"):
+        read(tmp_path, plan_rubric, content)
+    with pytest.raises(UserError, match="missing column two"):
+        read(tmp_path, plan_rubric, content, responses={"ideas": "two"})
+    with pytest.raises(UserError, match=r"columns.responses: .* no step idea with a response; it has ideas, outcome"):
+        read(tmp_path, plan_rubric, content, responses={"idea": "one"})
+    with pytest.raises(UserError, match=r"write `responses: {ideas: COLUMN, …}`"):
+        read(tmp_path, plan_rubric, content, response="one")
+    (sample,) = read(tmp_path, aut_rubric, "id,scenario,one\na,b,c\n", responses={"use": "one"})
+    assert sample.responses == {"use": "c"}
+
+
+def test_ratings_of_a_dimension_that_two_steps_have_need_the_step(tmp_path: Path, plan_rubric: Rubric) -> None:
+    content = "scenario,ideas,outcome,novelty,fluency,outcome.novelty\na,b,c,2,4,3\n"
+    (sample,) = read(tmp_path, labelled(plan_rubric), content)
+    assert sample.human == {"human": {"ideas.fluency": 4, "outcome.novelty": 3}}
+
+
 def test_half_a_surrogate_pair_becomes_a_replacement_character(tmp_path: Path, aut_rubric: Rubric) -> None:
     content = '{"id": "a", "scenario": "rope", "response": "cut \\ud83d off \\ud83d\\ude00"}\n'
     (sample,) = read(tmp_path, aut_rubric, content, name="r.jsonl")
@@ -163,3 +205,11 @@ def test_a_large_header_is_cut_and_on_one_line(tmp_path: Path, aut_rubric: Rubri
         read(tmp_path, aut_rubric, content)
     assert "\n" not in str(caught.value)
     assert len(str(caught.value)) < 500
+
+
+@pytest.mark.parametrize("cell", ["1_0", "nan", "inf", "٣"])
+def test_ratings_are_plain_numbers(tmp_path: Path, aut_rubric: Rubric, cell: str) -> None:
+    path = tmp_path / "responses.csv"
+    path.write_text(f"scenario,response,originality\nbrick,wall,{cell}\n", encoding="utf-8")
+    with pytest.raises(UserError, match=r"line 2: the originality rating .* is not a number"):
+        read_samples(path, aut_rubric)

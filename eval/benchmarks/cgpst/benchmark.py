@@ -1,13 +1,15 @@
 """The benchmark ``cgpst`` of an evaluation: rated answers with one split of them."""
 
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
 from eval.benchmarks.base import Benchmark
 from eval.benchmarks.cgpst.layout import need, read_json
-from eval.benchmarks.cgpst.ratings import read_ratings
+from eval.benchmarks.cgpst.ratings import Entry, read_ratings
 from eval.benchmarks.cgpst.samples import to_samples
-from eval.benchmarks.cgpst.scenarios import read_scenarios
+from eval.benchmarks.cgpst.scenarios import Scenario, read_scenarios
+from eval.benchmarks.simulation.raters import RATERS as SIMULATED_RATERS
 from inference.config import StrictModel
 from inference.errors import UserError, named_list
 from inference.records import Sample
@@ -32,8 +34,9 @@ class CgpstConfig(StrictModel):
     """Of the splits in the file: whole scenarios on one side, or answers to each scenario on both."""
     part: Part = "test"
     """Which answers are loaded. Also the name of the split in tables."""
-    simulated: bool = False
-    """True where answers or ratings were made by a program."""
+    simulated: bool | None = None
+    """Whether answers or ratings were made by a program. Default: where scenarios are marked as simulated, as those of
+    ``data synth-cgpst`` are, which no setting undoes, or the raters of an answer are S1 and S2, as there."""
 
     @property
     def files(self) -> dict[str, str | None]:
@@ -47,7 +50,8 @@ def load(config: CgpstConfig, rubric: Rubric) -> Benchmark:
     Raises UserError for unreadable files, scores off the range of `rubric`, splits that name unknown answers, share
     some, or have one scenario on both sides of the split "scenario", and where nothing is left.
     """
-    samples = to_samples(read_ratings(config.ratings), rubric, read_scenarios(config.scenarios))
+    entries, scenarios = read_ratings(config.ratings), read_scenarios(config.scenarios)
+    samples = to_samples(entries, rubric, scenarios)
     if config.splits is not None:
         chosen = _members(config, samples, config.splits)
         samples = [sample for sample in samples if sample.id in chosen]
@@ -59,8 +63,14 @@ def load(config: CgpstConfig, rubric: Rubric) -> Benchmark:
         config.name,
         tuple(samples),
         {config.part: frozenset(sample.id for sample in samples)},
-        simulated=config.simulated,
+        simulated=_simulated(config, entries, [scenarios[sample.scenario_id] for sample in samples]),
     )
+
+
+def _simulated(config: CgpstConfig, entries: Sequence[Entry], scenarios: Iterable[Scenario]) -> bool:
+    if config.simulated or any(scenario.simulated for scenario in scenarios):
+        return True
+    return config.simulated is None and any(entry.raters == SIMULATED_RATERS for entry in entries)
 
 
 def _members(config: CgpstConfig, samples: list[Sample], path: str) -> frozenset[str]:

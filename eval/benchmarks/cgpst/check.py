@@ -1,27 +1,32 @@
-"""``python -m eval data check FILE``: what is wrong with a file of ratings, responses, evidence, scores or scenarios.
+"""``python -m eval data check FILE``: what is wrong with a file of the benchmark, or of its simulation.
 
-The kind of file is told by its content. Faults of content are findings, each with its place; what is none of these
-files is a UserError.
+Ratings, responses, evidence, scores, scenarios, splits, properties: which it is, is told by the content. Faults of
+content are findings, each with its place; what is none of these files is a UserError.
 """
 
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from eval.benchmarks.cgpst.benchmark import SIDES
 from eval.benchmarks.cgpst.check_exchange import (
     check_by_id,
     check_evidence,
     check_response,
-    check_scenario,
+    check_scenarios,
     check_scores,
 )
 from eval.benchmarks.cgpst.check_ratings import check_ratings
+from eval.benchmarks.cgpst.check_splits import check_properties, check_splits
+from eval.benchmarks.cgpst.check_whole import WHOLE
 from eval.benchmarks.cgpst.exchange import EVIDENCE
 from eval.benchmarks.cgpst.findings import Finding, Findings
 from eval.benchmarks.cgpst.layout import read_json
 from eval.benchmarks.cgpst.names import STEPS
 from eval.benchmarks.cgpst.ratings import read_ratings
+from eval.benchmarks.simulation.parts import ResponseParts
 from inference.errors import UserError
+from inference.files import read_json_lines
 
 _STEP_CHECKS = {"responses": check_response, "evidence": check_evidence, "scores": check_scores}
 
@@ -31,7 +36,7 @@ class Checked:
     """What a check of a file gave."""
 
     kind: str
-    """Ratings, responses, evidence, scores or scenarios."""
+    """Ratings, responses, evidence, scores, scenarios, splits or properties; "nothing" of an empty file."""
     samples: int
     """Answers in the file, or scenarios."""
     findings: list[Finding]
@@ -58,18 +63,41 @@ def check_file(path: Path | str) -> list[Finding]:
 
 def inspect_file(path: Path | str) -> Checked:
     """The same with what the file is and how much it holds."""
-    content, findings = read_json(path), Findings()
+    findings = Findings()
+    if Path(path).suffix == ".jsonl":
+        rows = _property_rows(path)
+        check_properties(rows, findings)
+        return Checked("properties", len(rows), findings.finish())
+    content = read_json(path)
+    if content in ([], {}):
+        findings.error(WHOLE, "nothing is in it")
+        return Checked("nothing", 0, findings.finish())
     if isinstance(content, list):
         entries = read_ratings(path)
         check_ratings(entries, findings)
         return Checked("ratings", len(entries), findings.finish())
-    kind = _kind(path, content)
-    if kind == "scenarios":
-        for name, value in content.items():
-            check_scenario(name, value, findings)
+    kind, count = _kind(path, content), len(content)
+    if kind == "splits":
+        count = check_splits(content, findings)
+    elif kind == "scenarios":
+        check_scenarios(content, findings)
     else:
         check_by_id(content, _STEP_CHECKS[kind], findings)
-    return Checked(kind, len(content), findings.finish())
+    return Checked(kind, count, findings.finish())
+
+
+def _property_rows(path: Path | str) -> list[tuple[int, dict[str, Any]]]:
+    rows = list(read_json_lines(path))
+    if not rows:
+        raise UserError(f"{path}: nothing is in it; export it again")
+    # Half of their keys: the rest may be the fault.
+    known = len(ResponseParts.model_fields) / 2
+    if not any(len(row.keys() & ResponseParts.model_fields.keys()) >= known for _, row in rows):
+        raise UserError(
+            f"{path}: is none of the benchmark's files: of those only a simulation's properties are JSON lines; "
+            "responses for `python -m inference judge` are checked there, with --dry-run"
+        )
+    return rows
 
 
 def _kind(path: Path | str, content: Any) -> str:
@@ -79,6 +107,8 @@ def _kind(path: Path | str, content: Any) -> str:
             continue
         if "theme" in value or "text" in value:
             return "scenarios"
+        if set(SIDES) & set(value):
+            return "splits"
         for part in (value[step] for step in STEPS if step in value):
             if isinstance(part, str | list):
                 return "responses"
@@ -86,5 +116,5 @@ def _kind(path: Path | str, content: Any) -> str:
                 return "evidence" if EVIDENCE in part else "scores"
     raise UserError(
         f"{path}: is none of the benchmark's files; those are a list of rated answers, or an object of responses, "
-        "evidence or scores by answer id, or of scenarios"
+        "evidence or scores by answer id, of scenarios, or of splits"
     )

@@ -3,9 +3,21 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from eval.benchmarks.cgpst.check_whole import check_published, check_scenario_ids
 from eval.benchmarks.cgpst.exchange import EVIDENCE, ITEM, MEMORY
 from eval.benchmarks.cgpst.findings import Findings
-from eval.benchmarks.cgpst.names import ITEM_LISTS, OVERALL, filed, keys, official, official_steps, scenario_of
+from eval.benchmarks.cgpst.names import (
+    ITEM_LISTS,
+    OVERALL,
+    TWICE,
+    counted_choice,
+    filed,
+    keys,
+    named_twice,
+    official,
+    official_steps,
+    scenario_of,
+)
 from eval.benchmarks.cgpst.ranges import plain_rubric
 from eval.benchmarks.cgpst.score_json import ID, SUMMARY
 from inference.errors import named, quoted
@@ -30,6 +42,7 @@ def check_by_id(content: Mapping[str, Any], check_step: _CheckStep, findings: Fi
                 check_step(f"{place}, {step.label}", step, value[step.label], findings)
             else:
                 findings.error(f"{place}, {step.label}", "the step is missing")
+    check_scenario_ids({name: scenario_of(name) for name in content}, findings)
 
 
 def check_response(place: str, _step: Step, value: Any, findings: Findings) -> None:
@@ -38,7 +51,7 @@ def check_response(place: str, _step: Step, value: Any, findings: Findings) -> N
     if not all(isinstance(part, str) for part in parts):
         findings.error(place, "needs a text or a list of texts")
     elif not "".join(parts).strip():
-        findings.note(place, "the response is empty")
+        findings.note("empty responses", place, "the response is empty")
 
 
 def check_evidence(place: str, step: Step, value: Any, findings: Findings) -> None:
@@ -64,6 +77,9 @@ def _check_texts(place: str, step: Step, value: Any, findings: Findings) -> None
     if not isinstance(value, dict):
         findings.error(place, "needs an object of dimensions")
         return
+    choices = {key: counted_choice(step, d) for key, d in keys(step.dimensions).items()}
+    for key in named_twice(value, choices):
+        findings.error(place, f"{named(key)}: {TWICE}")
     # The evidence on an item's category stands under what counts the categories.
     wanted = [d for d in step.dimensions if not d.choices and not d.sum_of]
     findings.unread_keys(place, value, wanted, [official(d) for d in step.dimensions])
@@ -71,6 +87,8 @@ def _check_texts(place: str, step: Step, value: Any, findings: Findings) -> None
         text = next((value[key] for key in keys([dimension]) if key in value), None)
         if not isinstance(text, str) or not text.strip():
             findings.error(place, f"the evidence on {official(dimension)} is missing, empty or no text")
+        elif dimension.distinct:
+            findings.named_category(place, counted_choice(step, dimension), text)
 
 
 def check_scores(place: str, step: Step, value: Any, findings: Findings) -> None:
@@ -131,7 +149,7 @@ def _numbers(
         if not spelled:
             findings.error(place, f"{official(dimension)} is missing")
         elif cells[spelled[0]] is None:
-            findings.note(place, f"{official(dimension)} has no score")
+            findings.note("missing scores", place, f"{official(dimension)} has no score")
         elif (number := read(place, step, dimension, cells[spelled[0]])) is not None:
             found[official(dimension)] = number
     return found
@@ -144,7 +162,14 @@ def _compare(
         findings.error(place, f"{name} is {whole[name]}, but {what} add up to {sum(parts)}")
 
 
-def check_scenario(name: str, value: Any, findings: Findings) -> None:
+def check_scenarios(content: Mapping[str, Any], findings: Findings) -> None:
+    """Every scenario of a file, and their ids."""
+    for name, value in content.items():
+        _check_scenario(name, value, findings)
+    check_published(dict.fromkeys(content, 1), findings)
+
+
+def _check_scenario(name: str, value: Any, findings: Findings) -> None:
     """A theme and a text, neither empty."""
     for key in ("theme", "text"):
         text = value.get(key) if isinstance(value, dict) else None

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
+from eval.benchmarks.cgpst.check_whole import check_same_raters, check_scenario_ids
 from eval.benchmarks.cgpst.findings import Findings
 from eval.benchmarks.cgpst.grid import grid_errors, read_grid, rule_score
 from eval.benchmarks.cgpst.names import (
@@ -25,6 +26,8 @@ from eval.benchmarks.cgpst.ratings import Entry, RaterScores, Row, item_place, p
 from inference.errors import named, named_list, quoted
 from inference.rubric import Dimension, Step
 
+GRIDS = "grids of Step-5 that have errors, or that a rater scored in another way than the rule"
+
 
 def check_ratings(entries: Sequence[Entry], findings: Findings) -> None:
     """Add what is to be said of a rating file to `findings`, answer by answer."""
@@ -41,6 +44,8 @@ def check_ratings(entries: Sequence[Entry], findings: Findings) -> None:
                 _check_scores(entry, rater, scores, findings)
         _check_copies(entry, findings)
         _check_grid(entry, findings)
+    check_same_raters(entries, findings)
+    check_scenario_ids({entry.id: entry.scenario_id for entry in entries}, findings)
 
 
 def _check_raters(entry: Entry, findings: Findings) -> None:
@@ -107,7 +112,7 @@ def _check_whole(place: str, step: Step, scores: RaterScores, findings: Findings
     for dimension in filed(step):
         value = next((cells[key] for key in keys([dimension]) if cells.get(key) is not None), None)
         if value is None and dimension.sum_of:
-            findings.note(where, f"{official(dimension)} is missing; it is computed")
+            findings.note("sums that are computed", where, f"{official(dimension)} is missing; it is computed")
             continue
         if value is None:
             findings.error(where, f"{official(dimension)} is missing")
@@ -129,6 +134,7 @@ def _check_items(
         place = entry.place(rater, item_place(step, position + 1))
         if position in padded:
             findings.note(
+                "items that are only filled up",
                 place,
                 "empty content with the ratings of the last real item: the known slip of the released writer, which "
                 "fills up short answers; the item is taken for blank",
@@ -153,9 +159,8 @@ def _check_invalid(place: str, step: Step, reason: str, findings: Findings) -> N
     if not step.items.valid:
         findings.error(place, f"carries {INVALID}, but every {step.items.kind} counts")
     elif reason_word(reason) not in step.items.invalid:
-        findings.note(
-            place, f"the reason {quoted(reason)} is unknown; the reasons are {named_list(step.items.invalid)}"
-        )
+        message = f"the reason {quoted(reason)} is unknown; the reasons are {named_list(step.items.invalid)}"
+        findings.note("unknown reasons", place, message)
 
 
 def _check_valid(place: str, step: Step, row: Row, findings: Findings) -> dict[str, str | int] | None:
@@ -174,10 +179,7 @@ def _check_valid(place: str, step: Step, row: Row, findings: Findings) -> dict[s
             findings.error(place, f"{key} is missing")
         elif dimension.choices:
             found[key] = str(value)
-            if value not in dimension.choices:
-                findings.note(
-                    place, f"the category {quoted(str(value))} is unknown; it is kept and counted like others"
-                )
+            findings.category(place, dimension, str(value))
         else:
             number = findings.item_number(place, step, dimension, value)
             if number is not None:
@@ -234,13 +236,13 @@ def _check_grid(entry: Entry, findings: Findings) -> None:
     if not text.strip():
         return
     place, key = entry.place(None, f"{step.label} grid"), official(step.asked[0])
-    gave = ", ".join(named(str(scores.whole(step).get(key))) for scores in given)
+    gave = ", ".join(named(str(scores.whole(step).get(key)), 20) for scores in given)
     grid = read_grid(text)
     if grid is None:
-        findings.note(place, f"no grid can be read in the response (raters gave {key} {gave})")
+        findings.note(GRIDS, place, f"no grid can be read in the response (raters gave {key} {gave})")
         return
     errors = grid_errors(grid)
     rule = rule_score(len(errors))
     if errors or any(scores.whole(step).get(key) != rule for scores in given):
         what = "; ".join(errors) or "no error"
-        findings.note(place, f"{what}: the rule gives {key} {rule}, raters gave {gave}")
+        findings.note(GRIDS, place, f"{what}: the rule gives {key} {rule}, raters gave {gave}")

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from eval.benchmarks.cgpst.layout import PUBLISHED, LineEnd, need, read_json, sound, write_json
-from eval.benchmarks.cgpst.names import counted_choice, keys, official, official_steps, scenario_of
+from eval.benchmarks.cgpst.names import TWICE, counted_choice, keys, official, official_steps, scenario_of
 from eval.benchmarks.cgpst.scenarios import Scenario, scenario_text
 from inference.errors import UserError, named, named_list
 from inference.records import Sample, StepEvidence
@@ -52,8 +52,9 @@ def read_responses(path: Path | str, rubric: Rubric, scenarios: Mapping[str, Sce
         place = f"{path}: {named(name)}"
         steps = steps_of(place, value, rubric)
         texts = {step.name: _text(f"{place}, {label}", value[label]) for label, step in steps.items()}
-        scenario = scenario_text(place, scenario_of(name), scenarios)
-        samples.append(Sample(id=sound(name), scenario=scenario, scenario_id=scenario_of(name), responses=texts))
+        scenario_id = scenario_of(sound(name))
+        scenario = scenario_text(place, scenario_id, scenarios)
+        samples.append(Sample(id=sound(name), scenario=scenario, scenario_id=scenario_id, responses=texts))
     return samples
 
 
@@ -79,7 +80,9 @@ def read_evidence(path: Path | str, rubric: Rubric) -> dict[str, tuple[StepEvide
     for name, value in read_by_id(path, "evidence").items():
         place = f"{path}: {named(name)}"
         steps = steps_of(place, value, rubric)
-        found[name] = tuple(_step_evidence(f"{place}, {label}", step, value[label]) for label, step in steps.items())
+        found[sound(name)] = tuple(
+            _step_evidence(f"{place}, {label}", step, value[label]) for label, step in steps.items()
+        )
     return found
 
 
@@ -105,7 +108,7 @@ def _texts(place: str, step: Step, value: Any) -> dict[str, str]:
         need(key in known, f"{place}, {named(key)}", f"no dimension of {step.label}, which has {named_list(known)}")
         need(isinstance(text, str), f"{place}, {named(key)}", "needs a text")
         name = counted_choice(step, known[key]).name
-        need(name not in texts, f"{place}, {named(key)}", "the same dimension stands here twice, in two spellings")
+        need(name not in texts, f"{place}, {named(key)}", TWICE)
         texts[name] = sound(text)
     return texts
 

@@ -8,6 +8,8 @@ import re
 from collections import Counter
 from dataclasses import dataclass
 
+from inference.errors import named
+
 BEST = 5
 """Score of a grid without an error; each error takes one off, down to `WORST`."""
 WORST = 1
@@ -103,7 +105,7 @@ def grid_errors(grid: Grid) -> list[str]:
     count = len(grid.rows)
     columns = [f"criterion {number} does not hold each rank from 1 to {count} once" for number in faulty_criteria(grid)]
     totals = [
-        f"the total of solution {row.name} is {'missing' if row.total is None else row.total}, "
+        f"the total of solution {named(row.name, 20)} is {'missing' if row.total is None else row.total}, "
         f"its ranks add up to {sum(rank or 0 for rank in row.ranks)}"
         for row in faulty_totals(grid)
     ]

@@ -16,11 +16,14 @@ PUBLISHED: LineEnd = "\r\n"
 
 
 def read_json(path: Path | str) -> Any:
-    """The value in a UTF-8 JSON file. Raises UserError for unreadable files and faulty JSON, repeated keys included."""
+    """The value in a UTF-8 JSON file.
+
+    Raises UserError for unreadable files and faulty JSON, repeated keys and infinite numbers included.
+    """
     with open_text(path) as file:
         text = file.read()
     try:
-        return parse_json(text)
+        return parse_json(text, finite=True)
     except ValueError as error:
         raise UserError(f"{path}: not valid JSON ({error}); mend the file, or export it again") from None
 

@@ -1,6 +1,6 @@
 """Names in the benchmark's files, and how they belong to the rubric's steps and dimensions."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from inference.errors import UserError, named_list
 from inference.rubric import Dimension, Rubric, Step
@@ -14,6 +14,8 @@ TOTAL_KEY = "total.total"
 """The same in the rubric, as step.dimension."""
 RATERS = 2
 STEPS = ("Step-1", "Step-2", "Step-3", "Step-4", "Step-5", "Step-6")
+SCENARIOS = tuple(f"FS{number}" for number in range(1, 11))
+"""The published scenarios."""
 ITEM_KEYS = ("Category", "Originality", "Elaboration", "Correctly Written", "Relevance")
 """Order of the ratings of an item in the rating files."""
 ITEM_LISTS = {"Step-1": "each_challenge", "Step-3": "each_solution", "Step-4": "each_criteria"}
@@ -31,9 +33,10 @@ def official_steps(rubric: Rubric) -> tuple[Step, ...]:
     """Step-1 to Step-6. Raises UserError for a rubric that has other steps."""
     found = [step.label for step in rubric.answered]
     if found != list(STEPS):
+        has = named_list(step.label or step.name for step in rubric.answered)
         raise UserError(
-            f"the rubric {rubric.name} has the steps {named_list(found)}, the benchmark's files {named_list(STEPS)}; "
-            "use `rubric: cgpst`, with a variant or without"
+            f"the rubric {rubric.name} has the steps {has}, the benchmark cgpst {named_list(STEPS)}; use "
+            "`rubric: cgpst`, with a variant or without, or another benchmark"
         )
     return rubric.answered
 
@@ -53,6 +56,15 @@ def keys(dimensions: Iterable[Dimension]) -> dict[str, Dimension]:
     """Every spelling that is read → dimension: the official key and the rubric's label."""
     every = tuple(dimensions)
     return {d.title: d for d in every} | {official(d): d for d in every}
+
+
+TWICE = "the same dimension stands here twice, in two spellings"
+
+
+def named_twice(given: Iterable[str], known: Mapping[str, Dimension]) -> tuple[str, ...]:
+    """The keys of `given` whose dimension another key before them has; `known` from `keys`."""
+    first: dict[str, str] = {}
+    return tuple(key for key in given if key in known and first.setdefault(known[key].name, key) != key)
 
 
 def counted_choice(step: Step, dimension: Dimension) -> Dimension:

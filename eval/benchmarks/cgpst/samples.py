@@ -7,15 +7,18 @@ computed from them. What is missing in the file stays missing.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from eval.benchmarks.cgpst.layout import sound
+from eval.benchmarks.cgpst.layout import need, sound
 from eval.benchmarks.cgpst.names import (
     CONTENT,
     INVALID,
+    SUMMARY,
     TOTAL,
     TOTAL_KEY,
+    TWICE,
     filed,
     item_dimensions,
     keys,
+    named_twice,
     official,
     official_steps,
 )
@@ -23,7 +26,7 @@ from eval.benchmarks.cgpst.ranges import fitting, variant_of
 from eval.benchmarks.cgpst.ratings import Entry, RaterScores, Row, Value, item_place, padded_items
 from eval.benchmarks.cgpst.scenarios import Scenario, scenario_text
 from inference.aggregation import aggregate
-from inference.errors import UserError, named, quoted
+from inference.errors import UserError, named, quoted, shortened
 from inference.records import Sample, Score
 from inference.rubric import Dimension, Rubric, Step
 
@@ -52,8 +55,8 @@ def _sample(entry: Entry, rubric: Rubric, scenarios: Mapping[str, Scenario]) -> 
     first = next(iter(given.values()), RaterScores({}))
     return Sample(
         id=sound(entry.id),
-        scenario=scenario_text(entry.place(), entry.scenario_id, scenarios),
-        scenario_id=entry.scenario_id,
+        scenario=scenario_text(entry.place(), sound(entry.scenario_id), scenarios),
+        scenario_id=sound(entry.scenario_id),
         responses={step.name: response_text(first, step) for step in official_steps(rubric)},
         human={f"rater{number + 1}": step_scores(entry, number, rubric) for number in given},
         human_items={f"rater{number + 1}": item_scores(entry, number, rubric) for number in given},
@@ -70,6 +73,8 @@ def step_scores(entry: Entry, rater: int, rubric: Rubric) -> dict[str, float]:
     scores = entry.scores[rater]
     assert scores is not None
     answers = []
+    for step in official_steps(rubric):
+        _check_whole(entry.place(rater, step.label), step, scores)
     for step, dimension in rubric.scored:
         if dimension.sum_of:
             continue
@@ -79,6 +84,15 @@ def step_scores(entry: Entry, rater: int, rubric: Rubric) -> dict[str, float]:
             place = entry.place(rater, step.label)
             answers.append(_score(place, step, dimension, None, value))
     return {score.key: score.value for score in aggregate(rubric, answers) if score.value is not None}
+
+
+def _check_whole(place: str, step: Step, scores: RaterScores) -> None:
+    """Raises UserError where two rows, or two spellings in one, hold the scores of the whole step."""
+    rows = sum(row.is_summary == (step.items is not None) for row in scores.rows(step))
+    what = "text" if step.items is None else SUMMARY
+    need(rows <= 1, place, f"needs 1 {what}, has {rows}; {CHECK}")
+    for key in named_twice(scores.whole(step), keys(filed(step))):
+        need(False, f"{place}, {named(key)}", f"{TWICE}; {CHECK}")
 
 
 def item_scores(entry: Entry, rater: int, rubric: Rubric) -> tuple[Score, ...]:
@@ -117,7 +131,7 @@ def _score(place: str, step: Step, dimension: Dimension, item: int | None, value
         return Score(step=step.name, dimension=dimension.name, item=item, choice=sound(str(value)))
     what = f"{place}: {dimension.title}"
     if isinstance(value, bool) or not isinstance(value, int | float) or value != value // 1:
-        raise UserError(f"{what} is {quoted(str(value), 40)}, which is no whole number; {CHECK}")
+        raise UserError(f"{what} is {quoted(str(value), 20)}, which is no whole number; {CHECK}")
     low, high = dimension.range
     if not low <= value <= high:
         key = f"{step.name}.{dimension.name}"
@@ -125,7 +139,7 @@ def _score(place: str, step: Step, dimension: Dimension, item: int | None, value
         of = f"the variant {variant} of the rubric" if variant else "the rubric"
         fits = fitting(key, value, dimension.range, per_item=item is not None)
         way = f"use {fits}" if fits else CHECK
-        raise UserError(f"{what} {value} is outside the range {low} to {high} of {of}; {way}")
+        raise UserError(f"{what} {shortened(value)} is outside the range {low} to {high} of {of}; {way}")
     return _given(step, dimension.name, item, value)
 
 

@@ -18,12 +18,17 @@ class Scenario:
     further: Mapping[str, Any] = field(default_factory=dict)
     """What else the file says of it."""
 
+    @property
+    def simulated(self) -> bool:
+        """Whether the file marks it as one whose answers and ratings a program makes."""
+        return self.further.get("simulated") is True
+
 
 def read_scenarios(path: Path | str) -> dict[str, Scenario]:
     """Scenario id → scenario, in file order. Raises UserError, with the place, for anything else."""
     content = read_json(path)
     need(isinstance(content, dict), str(path), "a scenario file is a JSON object of scenarios by id")
-    return {name: _scenario(f"{path}: {named(name)}", value) for name, value in content.items()}
+    return {sound(name): _scenario(f"{path}: {named(name)}", value) for name, value in content.items()}
 
 
 def write_scenarios(path: Path | str, scenarios: Mapping[str, Scenario], line_end: LineEnd = PUBLISHED) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 
 from eval.benchmarks.cgpst.exchange import read_by_id, steps_of
 from eval.benchmarks.cgpst.layout import PUBLISHED, LineEnd, need, sound, write_json
-from eval.benchmarks.cgpst.names import ITEM_LISTS, filed, keys, official, official_steps
+from eval.benchmarks.cgpst.names import ITEM_LISTS, TWICE, filed, keys, named_twice, official, official_steps
 from inference.aggregation import aggregate
 from inference.errors import UserError, named, named_list
 from inference.records import Judgement, Score
@@ -90,6 +90,8 @@ def _whole(place: str, step: Step, value: Mapping[str, Any], rubric: Rubric, ite
     known = keys(filed(step))
     for name in cells:
         need(name in known, f"{place}, {named(name)}", f"no dimension of {step.label}; those are {named_list(known)}")
+    for name in named_twice(cells, known):
+        need(False, f"{place}, {named(name)}", TWICE)
     ranges = {f"{owner.name}.{d.name}": d for owner, d in rubric.scored}
     given = {known[name].name: number for name, number in cells.items()}
     return [

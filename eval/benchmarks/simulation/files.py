@@ -30,12 +30,15 @@ EVIDENCE = "simulated_evidence.json"
 TRUE_SCORES = "simulated_true_scores.json"
 PROPERTIES = "simulated_properties.jsonl"
 SPLITS = "simulated_splits.json"
-CARD = "README.md"
+CARD = "simulated_README.md"
 REASONS = {"perhaps": "Perhaps", "why": "Why", "solution": "Solution", "duplicate": "Duplicate", "blank": "Blank"}
 
 
 def write_simulation(out: Path | str, seed: int = 0) -> list[Path]:
-    """Write all files into the folder `out`; same seed, same bytes, on every machine. Existing ones are replaced."""
+    """Write all files into the folder `out`; same seed, same bytes, on every machine.
+
+    Their names all begin with ``simulated_``: files of an earlier simulation are replaced, and no others.
+    """
     out = Path(out)
     if out.is_file():
         raise UserError(f"{out}: is a file; name a folder for the simulated data")
