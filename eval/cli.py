@@ -17,7 +17,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-data_app = typer.Typer(help="Get, check and simulate benchmark data.", no_args_is_help=True)
+data_app = typer.Typer(help="Get, check, simulate and exchange benchmark data.", no_args_is_help=True)
 fetch_app = typer.Typer(help="Download public data, with its checksums verified.", no_args_is_help=True)
 data_app.add_typer(fetch_app, name="fetch")
 app.add_typer(data_app, name="data")
@@ -133,6 +133,17 @@ def check(
         _print_lines([*lines, checked.summary + (" (all of them: --notes)" if folded else "")])
     if checked.errors:
         raise typer.Exit(1)
+
+
+@data_app.command()
+def export(
+    run_dir: RunPath,
+    out: Annotated[Path, typer.Option(help="Folder for the files; those of the same judges are replaced.")],
+) -> None:
+    """Write a CGPST run's scores and evidence in the layout of the released scripts, one file per judge."""
+    from eval.benchmarks.cgpst.export import export_run
+
+    _print_lines(str(path) for path in export_run(run_dir, out))
 
 
 @data_app.command()

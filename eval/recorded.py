@@ -16,6 +16,7 @@ from pathlib import Path
 
 from pydantic import Field
 
+from eval.benchmarks.cgpst.score_json import read_scores
 from eval.rows import HUMAN_HUMAN, MEAN_OF_JUDGES
 from inference.aggregation import aggregate
 from inference.config import StrictModel
@@ -39,6 +40,7 @@ class RecordedConfig(StrictModel):
     """One entry of ``recorded:`` in an evaluation config."""
 
     file: str
+    """CSV as described above, or JSON in the layout of the CGPST scripts, whose judge is named by the file."""
     judges: tuple[str, ...] | None = Field(default=None, min_length=1)
     """The judges wanted, at least one. Default: all of the file, whose scores then have to be on the rubric's scale."""
 
@@ -68,6 +70,8 @@ def read_recorded(
     judge on another scale, and a column without its partner.
     """
     path = Path(path)
+    if path.suffix == ".json":
+        return _read_official(path, samples, rubric, judges)
     header, lines = _read(path)
     columns = _wanted(path, _judge_columns(path, header, rubric), judges)
     known = {sample.id for sample in samples}
@@ -93,6 +97,28 @@ def read_recorded(
             for sample in samples
         ]
     return Recorded(judgements, notes)
+
+
+def _read_official(path: Path, samples: Sequence[Sample], rubric: Rubric, judges: Sequence[str] | None) -> Recorded:
+    """One judge from the score file of the CGPST scripts."""
+    judge = path.stem.removesuffix("_scores")
+    _wanted(path, {judge: {}}, judges)
+    found = {judgement.sample_id: judgement for judgement in read_scores(path, rubric, judge)}
+    known = {sample.id for sample in samples}
+    if known.isdisjoint(found):
+        raise UserError(
+            f"{path}: none of its ids is among the samples; these scores belong to another set of responses"
+        )
+    notes = _count_note(path, "ids that are not among the samples", [name for name in found if name not in known])
+    notes += _count_note(path, "samples without scores", [sample.id for sample in samples if sample.id not in found])
+    missing = Judgement(
+        sample_id="",
+        judge=judge,
+        method=METHOD,
+        rubric=f"{rubric.name}@{rubric.digest}",
+        scores=aggregate(rubric, _answers(rubric)),
+    )
+    return Recorded([found.get(s.id, missing.model_copy(update={"sample_id": s.id})) for s in samples], notes)
 
 
 def _read(path: Path) -> tuple[list[str], _Lines]:

@@ -9,7 +9,7 @@ from typing import Any
 from inference.prompts.describe import CHOICE, EVIDENCE, MEMORY, NOTES, SCORES
 from inference.rubric import Dimension, Rubric, Step
 
-NOTE_CHARACTERS, EVIDENCE_CHARACTERS, MEMORY_CHARACTERS = 320, 120, 240
+NOTE_CHARACTERS, EVIDENCE_CHARACTERS, MEMORY_CHARACTERS = 320, 120, 160
 NO_CHOICE = "none"
 """What an analyst writes in place of a name where no item stands."""
 

@@ -42,14 +42,17 @@ class LocalEngine(BatchingEngine):
         return {**identity, "adapter": self.adapter.digest} if self.adapter else identity
 
     def encode(self, call: Call) -> list[int]:
-        """Token ids of a call's prompt. Raises EngineError where prompt and answer don't fit `max_model_len`."""
+        """Token ids of a call's prompt. Raises EngineError where it leaves less than half of the answer's room.
+
+        `max_tokens` is what an answer may need at worst, so an answer is given what the context leaves.
+        """
         if call.prompt is not None:
             ids = encode_plain(self.tokenizer, call.prompt)
         else:
             ids = encode_chat(self.tokenizer, call.messages or ())
         if not ids:
             raise EngineError("the prompt is empty")
-        if len(ids) + call.max_tokens > self.config.max_model_len:
+        if len(ids) + (call.max_tokens + 1) // 2 > self.config.max_model_len:
             raise EngineError(
                 f"a prompt of {len(ids)} tokens and an answer of up to {call.max_tokens} exceed max_model_len "
                 f"{self.config.max_model_len}; raise it, or shorten the response"
@@ -59,10 +62,13 @@ class LocalEngine(BatchingEngine):
     def compute(self, calls: Sequence[Call]) -> list[Completion | EngineError]:
         """See `BatchingEngine`. A call whose prompt doesn't fit fails alone."""
         results: list[Completion | EngineError | None] = [None] * len(calls)
+        calls = list(calls)
         prompts: dict[int, list[int]] = {}
         for index, call in enumerate(calls):
             try:
                 prompts[index] = self.encode(call)
+                left = self.config.max_model_len - len(prompts[index])
+                calls[index] = call.model_copy(update={"max_tokens": min(call.max_tokens, left)})
             except EngineError as error:
                 results[index] = error
         places = sorted(prompts, key=lambda index: (self.group(calls[index]), len(prompts[index])))

@@ -17,8 +17,8 @@ from inference.records import Completion, Sample, Score, StepEvidence
 from inference.rubric import Dimension, Rubric, Step
 from inference.schemas import NO_CHOICE, evidence_schema, scores_schema
 
-TOKENS_PER_TEXT, TOKENS_PER_NAME, MEMORY_TOKENS = 41, 12, 70
-"""Of an answer: each text of evidence, each name in place of one, each memory, with its key."""
+TOKENS_PER_TEXT, TOKENS_PER_NAME, MEMORY_TOKENS = 64, 12, 170
+"""Of an answer at worst: each text of evidence, each name in place of one, each memory, with its key."""
 
 
 async def creaeval(rubric: Rubric, sample: Sample, asks: Asks, settings: Settings) -> Answers:
