@@ -2,6 +2,7 @@
 
 import io
 import os
+import signal
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -200,6 +201,8 @@ def main() -> None:
     if isinstance(sys.stdout, io.TextIOWrapper):
         # Tables have characters that not every terminal's encoding has.
         sys.stdout.reconfigure(errors="replace")
+    # Ended from outside like by Ctrl-C, so that engines are closed: their processes would go on alone.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         app()
     except UserError as error:

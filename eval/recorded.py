@@ -202,7 +202,7 @@ def _wanted(path: Path, columns: _Columns, judges: Sequence[str] | None) -> _Col
 
 def _answers(rubric: Rubric) -> list[Score]:
     """What a file has to hold, unscored: all but sums."""
-    return [Score(step=step.name, dimension=dimension.name, unscored=UNSCORED) for step, dimension in rubric.predicted]
+    return [Score(step=step.name, dimension=dimension.name, unscored=UNSCORED) for step, dimension in rubric.unsummed]
 
 
 def _scores(
@@ -233,7 +233,7 @@ def _scores(
         for name, score in found.items():
             scores[name].append(score)
     notes += _dimension_note(path, judge, given, rubric)
-    what = "a score" if rubric.single else "all scores" if len(given) >= len(rubric.predicted) else "all other scores"
+    what = "a score" if rubric.single else "all scores" if len(given) >= len(rubric.unsummed) else "all other scores"
     return scores, notes + _count_note(path, f"lines without {what} of {judge}", list(unscored))
 
 

@@ -21,7 +21,7 @@ from eval.report import Report, write_report
 from eval.resampling import FEWEST_RESAMPLES, MOST_RESAMPLES, RESAMPLES
 from eval.run_files import KIND, SAMPLES, SCORES, write_samples
 from inference.adapters import file_digest
-from inference.config import load_config
+from inference.config import Whole, load_config
 from inference.engines.base import build_engine
 from inference.engines.pool import BuildEngine
 from inference.errors import UserError, named_list, quoted
@@ -48,24 +48,14 @@ class EvalConfig(Judges):
     """Which of the two says its `name`; without a name it is aut."""
     recorded: tuple[RecordedConfig, ...] = ()
     """Judges whose scores exist already."""
-    seed: int = Field(default=0, ge=0)
-    resamples: int = Field(default=RESAMPLES, ge=FEWEST_RESAMPLES, le=MOST_RESAMPLES)
+    seed: Whole = Field(default=0, ge=0)
+    resamples: Whole = Field(default=RESAMPLES, ge=FEWEST_RESAMPLES, le=MOST_RESAMPLES)
     """Resamples behind each interval and p-value."""
 
     @field_validator("benchmark", mode="before")
     @classmethod
     def _by_name(cls, value: Any) -> aut.AutConfig | cgpst.CgpstConfig:
-        # A discriminated union would need the name written out, and would stand in the places of all faults.
-        if isinstance(value, aut.AutConfig | cgpst.CgpstConfig):
-            return value
-        known: dict[str, type[aut.AutConfig] | type[cgpst.CgpstConfig]] = {
-            "aut": aut.AutConfig,
-            "cgpst": cgpst.CgpstConfig,
-        }
-        name = str(value.get("name", "aut")) if isinstance(value, dict) else "aut"
-        if name not in known:
-            raise ValueError(f"name: {quoted(name)} is no benchmark; those are {named_list(known)}")
-        return known[name].model_validate(value)
+        return value if isinstance(value, aut.AutConfig | cgpst.CgpstConfig) else benchmark_config(value)
 
     @model_validator(mode="after")
     def _has_judges(self) -> "EvalConfig":
@@ -120,7 +110,7 @@ def evaluate(
 def _read_inputs(config: EvalConfig, limit: int | None) -> _Inputs:
     """Read and check everything before the run directory is touched."""
     rubric = load_rubric(config.rubric)
-    benchmark = _limited(_load(config.benchmark, rubric), limit)
+    benchmark = _limited(load_benchmark(config.benchmark, rubric), limit)
     if not any(scores for sample in benchmark.samples for scores in sample.human.values()):
         larger = "" if limit is None else ", or a larger --limit"
         raise UserError(
@@ -143,7 +133,21 @@ def _read_inputs(config: EvalConfig, limit: int | None) -> _Inputs:
     return _Inputs(rubric, benchmark, recorded, notes, _settings(config, rubric, limit))
 
 
-def _load(config: aut.AutConfig | cgpst.CgpstConfig, rubric: Rubric) -> Benchmark:
+def benchmark_config(value: Any) -> aut.AutConfig | cgpst.CgpstConfig:
+    """``benchmark:`` of a config. Raises ValueError for an unknown name, pydantic's own for other faults."""
+    # A discriminated union would need the name written out, and would stand in the places of all faults.
+    known: dict[str, type[aut.AutConfig] | type[cgpst.CgpstConfig]] = {
+        "aut": aut.AutConfig,
+        "cgpst": cgpst.CgpstConfig,
+    }
+    name = str(value.get("name", "aut")) if isinstance(value, dict) else "aut"
+    if name not in known:
+        raise ValueError(f"name: {quoted(name)} is no benchmark; those are {named_list(known)}")
+    return known[name].model_validate(value)
+
+
+def load_benchmark(config: aut.AutConfig | cgpst.CgpstConfig, rubric: Rubric) -> Benchmark:
+    """The samples that a config's ``benchmark:`` names."""
     return cgpst.load(config, rubric) if isinstance(config, cgpst.CgpstConfig) else aut.load(config, rubric)
 
 

@@ -188,15 +188,18 @@ def costs(found: Costs) -> Table:
 
 def cost_cells(name: str, cost: Cost) -> tuple[Cell, ...]:
     calls, seconds = cost.calls_per_response, cost.seconds
+    tokens = (
+        count(cost.prompt),
+        percent(cost.cached / cost.prompt) if cost.prompt else MISSING,
+        *(count(value) for value in (cost.completion, cost.reasoning)),
+        spread(cost.tokens_per_response, 1000),
+    )
     return (
         Cell(name, number=False),
         Cell(cost.method or MISSING, number=False),
         Cell(count(cost.calls)),
         Cell(MISSING if calls is None else f"{calls:,.1f}"),
-        Cell(count(cost.prompt)),
-        Cell(percent(cost.cached / cost.prompt) if cost.prompt else MISSING),
-        *(Cell(count(value)) for value in (cost.completion, cost.reasoning)),
-        Cell(spread(cost.tokens_per_response, 1000)),
+        *(Cell(MISSING if cost.uncounted else text) for text in tokens),
         Cell(spread(cost.seconds_per_response)),
         Cell(f"{cost.calls / seconds:,.1f}" if seconds else MISSING),
         Cell(MISSING if cost.money is None else f"{cost.money:,.4f}"),

@@ -7,6 +7,7 @@ silence and leave the base model's scores, so such a key is an error here.
 
 import hashlib
 import json
+import re
 import struct
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,12 @@ _SEMANTIC = (
     *("peft_type", "r", "lora_alpha", "target_modules", "rank_pattern", "alpha_pattern", "bias", "fan_in_fan_out"),
     *("use_rslora", "use_dora", "layers_to_transform", "layers_pattern", "layer_replication", "modules_to_save"),
 )
-_PREFIX = "base_model.model."
+PREFIX = "base_model.model."
+"""PEFT's, before the name of a module."""
+LANGUAGE_MODEL = "model.language_model."
+"""How the names of a language model begin in a checkpoint that holds a vision model, too."""
+TEXT_NAMES = {rf"^{re.escape(LANGUAGE_MODEL)}": "model."}
+"""For PEFT: names of a checkpoint → names in transformers, which loads the language model of such a one alone."""
 _MAX_HEADER_BYTES = 100_000_000
 
 BASE_NOTE = "base_model.json"
@@ -140,7 +146,7 @@ def check_base(adapter: Adapter, model: Path | str) -> int:
             f"{adapter.path}: the adapter was trained on {adapter.base_model or 'another model'}, and {folder} has "
             "other weights: give that base model, or train an adapter for this one"
         )
-    base = _model_shapes(folder)
+    base = model_shapes(folder)
     shapes = tensor_shapes(adapter.path / "adapter_model.safetensors")
     modules: dict[str, set[str]] = {}
     for key in sorted(shapes):
@@ -190,7 +196,8 @@ def tensor_shapes(path: Path) -> dict[str, tuple[int, ...]]:
         raise UserError(f"{path}: not a whole safetensors file ({error}); copy or export it again") from None
 
 
-def _model_shapes(folder: Path) -> dict[str, tuple[int, ...]]:
+def model_shapes(folder: Path) -> dict[str, tuple[int, ...]]:
+    """Tensor name → shape of a model directory, from the headers alone. UserError where it has no safetensors."""
     files = sorted(folder.glob("*.safetensors"))
     if not files:
         raise UserError(f"{folder}: no safetensors weights; convert the model to safetensors first")
@@ -226,8 +233,8 @@ def _module_of(key: str) -> tuple[str, str | None]:
     """``base_model.model.X.lora_A.weight`` → (X, "A"); the side is None for a key of another form."""
     for side in ("A", "B"):
         ending = f".lora_{side}.weight"
-        if key.startswith(_PREFIX) and key.endswith(ending):
-            return key[len(_PREFIX) : -len(ending)], side
+        if key.startswith(PREFIX) and key.endswith(ending):
+            return key[len(PREFIX) : -len(ending)], side
     return key, None
 
 

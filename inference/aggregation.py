@@ -3,7 +3,8 @@
 Every sum is code's, never a model's. Values are expectations: P(valid) weights what else an item scores, so a sum is
 Σᵢ P(validᵢ) · valueᵢ; the number of different choices is Σ over choices c of 1 − Πᵢ (1 − P(validᵢ) · Pᵢ(c)), items
 taken as independent. `top` does the same with the most likely answers. What lacks an answer it needs is unscored; an
-answer that is none (no value, a value off the item's range, a name that is no choice) counts as lacking.
+answer that is none (no value, a value off the item's range, a name that is no choice) counts as lacking. An item that
+most likely is not valid needs no choice: it has none, and adds nothing to the number of different ones.
 """
 
 import math
@@ -106,10 +107,18 @@ def _missing(step: Step, name: str, item: int, found: _Answers) -> str | None:
     for needed in dict.fromkeys(filter(None, (step.items.valid, name))):
         answer = found.get((step.name, needed, item))
         if answer is None or answer.unscored is not None:
+            if answer is not None and needed == name and step.dimension(name).choices and _unlikely(step, item, found):
+                return None
             return f"item {item}: {answer.unscored if answer else f'no answer on {needed}'}"
         if needed == step.items.valid and _value(answer) == 0 and _top(answer) == 0:
             return None
     return None
+
+
+def _unlikely(step: Step, item: int, found: _Answers) -> bool:
+    """Whether an item most likely does not count."""
+    assert step.items is not None
+    return bool(step.items.valid) and _top(found[step.name, step.items.valid, item]) == 0
 
 
 def _value(score: Score) -> float:
@@ -146,8 +155,9 @@ def _distinct(step: Step, name: str, found: _Answers, read: _Read) -> float:
     absent: dict[str, float] = {}
     for item in _numbers(step):
         weight = _counts(step, item, found, read)
-        if weight > 0:
-            for choice, probability in _choices(found[step.name, name, item], read).items():
+        answer = found.get((step.name, name, item))
+        if weight > 0 and answer is not None and answer.unscored is None:
+            for choice, probability in _choices(answer, read).items():
                 absent[choice] = absent.get(choice, 1.0) * (1.0 - weight * probability)
     return math.fsum(1.0 - probability for probability in absent.values())
 

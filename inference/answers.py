@@ -1,8 +1,10 @@
-"""Taking JSON answers apart: scores, evidence and choices. With `scoring` the only parser of models' answers.
+"""Taking answers apart: scores, evidence and choices. With `scoring` the only parser of models' answers.
+
+All but the line of an analyst on a plain prompt are JSON.
 
 The whole text has to be the JSON object that was asked for (one surrounding code fence is allowed), and a cut-off
 answer gives nothing: what stands in other text may come from the response. Where the engine reported tokens with
-alternatives, a score's distribution is read at the token in which its value starts.
+alternatives, a score's distribution is read at the token that is its number.
 """
 
 import json
@@ -10,10 +12,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from inference.files import parse_json
+from inference.prompts.compact import SEPARATOR
 from inference.prompts.describe import CHOICE, EVIDENCE, MEMORY, SCORES
+from inference.prompts.text import sound
 from inference.records import Completion, Score, StepEvidence
 from inference.rubric import Dimension, Rubric, Step
-from inference.scoring import score_from_logprobs, score_from_number, shown, unscored
+from inference.scoring import REFUSED, is_logprob, score_from_logprobs, score_from_number, shown, unscored
 
 Path = tuple[str | int, ...]
 """Keys and list indices (from 0) that lead to a value."""
@@ -48,7 +52,7 @@ def read_table(rubric: Rubric, completion: Completion) -> tuple[tuple[Score, ...
 def _row_evidence(step: Step, part: Any) -> StepEvidence:
     def texts(row: Any) -> dict[str, str]:
         text = row.get(EVIDENCE) if isinstance(row, dict) else None
-        return dict.fromkeys((d.name for d in step.asked), text) if isinstance(text, str) else {}
+        return dict.fromkeys((d.name for d in step.asked), sound(text)) if isinstance(text, str) else {}
 
     if step.items is None:
         return StepEvidence(step=step.name, texts=texts(part))
@@ -77,13 +81,25 @@ def _step_evidence(step: Step, part: Any) -> StepEvidence | str:
         missing = [d.short for d in step.asked if not isinstance(row, dict) or not isinstance(row.get(d.short), str)]
         if missing:
             return f"no evidence: entry {number} on {step.name} has no text under {', '.join(missing)}"
-        texts.append({d.name: row[d.short] for d in step.asked})
+        texts.append({d.name: sound(row[d.short]) for d in step.asked})
     if not any(row[d.name].strip() for row in texts for d in step.asked if not d.choices):
         # A response stands there, so "nothing is written" would be made up.
         return f"no evidence: the answer says nothing on {step.name}"
     if step.items is None:
-        return StepEvidence(step=step.name, texts=texts[0], memory=part[MEMORY])
-    return StepEvidence(step=step.name, items=tuple(texts), memory=part[MEMORY])
+        return StepEvidence(step=step.name, texts=texts[0], memory=sound(part[MEMORY]))
+    return StepEvidence(step=step.name, items=tuple(texts), memory=sound(part[MEMORY]))
+
+
+def read_evidence_line(step: Step, completion: Completion) -> dict[str, str] | str:
+    """Dimension → evidence of an answer like `prompts.evidence_line`, or what is wrong with it."""
+    if completion.finish_reason in ("length", "refusal"):
+        return f"no evidence: {_lost(completion)}"
+    texts = [" ".join(text.split()) for text in sound(completion.text).split(SEPARATOR.strip())]
+    if len(texts) != len(step.asked):
+        return f"no evidence: the answer needs {len(step.asked)} texts, has {len(texts)}: {shown(completion.text)}"
+    found = dict(zip((d.name for d in step.asked), texts, strict=True))
+    blank = [name for name, text in found.items() if not text]
+    return f"no evidence: the answer has no text on {', '.join(blank)}" if blank else found
 
 
 def read_choice(count: int, completion: Completion) -> int | str:
@@ -114,14 +130,20 @@ def item_numbers(step: Step) -> tuple[int | None, ...]:
 
 def _object(completion: Completion) -> dict[str, Any] | str:
     """The JSON object of an answer, or why there is none."""
-    if completion.finish_reason == "length":
-        return "the answer was cut off at max_tokens"
+    if completion.finish_reason in ("length", "refusal"):
+        return _lost(completion)
     text = _without_fence(completion.text)
     try:
         answer = parse_json(text)
     except ValueError as error:
         return f"the answer is not one JSON object ({error}): {shown(text)}"
     return answer if isinstance(answer, dict) else f"the answer is not a JSON object: {shown(text)}"
+
+
+def _lost(completion: Completion) -> str:
+    """Why nothing of an answer is read, whatever stands in it."""
+    cut = completion.finish_reason == "length"
+    return "the answer was cut off at max_tokens" if cut else f"{REFUSED}: {shown(completion.text)}"
 
 
 def _step_scores(
@@ -150,6 +172,8 @@ def _score(step: str, dimension: Dimension, item: int | None, given: Any, found:
     # One-character alternatives are exact only where no longer string of the grid starts with them.
     if plain.unscored or not found or max(len(text) for text in dimension.grid) > 1:
         return plain
+    if str(given) not in dimension.grid or not is_logprob(found.get(str(given))):
+        return plain
     return score_from_logprobs(step, dimension, found, item)
 
 
@@ -160,7 +184,7 @@ def _choice(step: str, dimension: Dimension, item: int | None, given: Any) -> Sc
 
 
 def _alternatives(completion: Completion) -> dict[Path, Mapping[str, float]]:
-    """Path in the JSON → alternatives of the token with which the value starts, located by walking the text."""
+    """Path in the JSON → alternatives of the token that is the number, located by walking the text."""
     if not completion.tokens or "".join(token.text for token in completion.tokens) != completion.text:
         return {}
     token_at = {}
@@ -171,7 +195,8 @@ def _alternatives(completion: Completion) -> dict[Path, Mapping[str, float]]:
     return {
         path: token_at[start].top
         for path, start in number_positions(completion.text)
-        if start in token_at and token_at[start].top
+        # Alternatives of a token that holds more than the number, or a part of it, are no scores.
+        if start in token_at and token_at[start].text == completion.text[start : number_end(completion.text, start)]
     }
 
 
@@ -198,15 +223,22 @@ def number_positions(text: str) -> list[tuple[Path, int]]:
                 path[-1] += 1
         elif character.isdigit() or character == "-":
             found.append((tuple(path), index))
-            while index < len(text) and text[index] not in ",}] \n\t\r":
-                index += 1
+            index = number_end(text, index)
             continue
         index += 1
     return found
 
 
+def number_end(text: str, start: int) -> int:
+    """Index after the last character of the number that begins at `start` of a JSON text."""
+    end = start
+    while end < len(text) and text[end] not in ",}] \n\t\r":
+        end += 1
+    return end
+
+
 def _without_fence(text: str) -> str:
-    lines = text.strip().splitlines()
+    lines = text.strip().split("\n")  # other line ends, such as U+2028, may stand in a JSON string
     if len(lines) >= 2 and lines[0].startswith("```") and lines[-1].strip() == "```":
         return "\n".join(lines[1:-1])
     return text.strip()

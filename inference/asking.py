@@ -95,6 +95,7 @@ class Asker:
             self._failed_in_a_row = 0
             self._meter.add(self._model.label, completion.usage)
             await self._store.put(key, completion, started, time.time(), self._model.label)
+            self._meter.check_counted()
         return completion
 
     async def _with_retries(self, call: Call) -> tuple[float, Completion]:

@@ -26,6 +26,7 @@ class Meter:
                 f"budget.max_cost: the model {name} has no `price`; give every model one (of 0 where it is free)"
             )
         self.tokens, self.cost = 0, 0.0
+        self._uncounted = ""
         if budget is not None:
             for call in store.calls():
                 self.add(call.model, call.completion.usage)
@@ -35,14 +36,27 @@ class Meter:
         self.tokens += usage.prompt + usage.completion
         price = self._prices.get(label)
         self.cost += price.cost(usage) if price else 0.0
+        limits = self._budget
+        if not usage.known and (limits.max_tokens_total or (limits.max_cost and not (price and price.free))):
+            self._uncounted = label
+
+    def check_counted(self) -> None:
+        """Raises BudgetReached where a finished call was not counted: whoever can't count can't keep to a budget."""
+        if self._uncounted:
+            raise BudgetReached(
+                f"budget: the server of the model {self._uncounted.split('|')[1]} does not report the tokens that it "
+                "used, so no budget can be kept; everything finished is kept: remove `budget`, or use a server that "
+                "reports `usage`, and start the same command again"
+            )
 
     def check(self) -> None:
         """Raises BudgetReached where nothing is left. Calls in flight may go over the budget by what they use."""
+        self.check_counted()
         limits = self._budget
         if limits.max_tokens_total is not None and self.tokens >= limits.max_tokens_total:
             self._stop(f"{self.tokens:,} of {limits.max_tokens_total:,} tokens", "max_tokens_total")
         if limits.max_cost is not None and self.cost >= limits.max_cost:
-            self._stop(f"{self.cost:.4f} of {limits.max_cost:.4f} in cost", "max_cost")
+            self._stop(f"{_money(self.cost)} of {_money(limits.max_cost)} in cost", "max_cost")
 
     @staticmethod
     def _stop(spent: str, name: str) -> None:
@@ -50,3 +64,8 @@ class Meter:
             f"the budget is spent ({spent}); everything finished is kept: raise budget.{name} and start the same "
             "command again"
         )
+
+
+def _money(amount: float) -> str:
+    """Four decimals, or of small amounts four digits."""
+    return f"{amount:.4f}" if amount >= 1 or amount == 0 else f"{amount:.4g}"

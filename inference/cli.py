@@ -1,6 +1,7 @@
 """The command line of the inference package: ``python -m inference --help``."""
 
 import io
+import signal
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -95,7 +96,7 @@ def check(rubric: RubricPath) -> None:
         holds = f"{step.name}.{dimension.name} {list(dimension.range)}"
     else:
         holds = (
-            f"{len(loaded.answered)} steps, {len(loaded.predicted)} dimensions asked or derived per step, "
+            f"{len(loaded.answered)} steps, {len(loaded.unsummed)} dimensions asked or derived per step, "
             f"{len(loaded.scored)} scored with sums, {len(loaded.reported)} reported; "
             "`python -m inference rubric show` lists them"
         )
@@ -108,6 +109,8 @@ def main() -> None:
     """Entry point: a UserError becomes one line on stderr and exit code 2."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # a terminal of another encoding is no reason to stop
+    # Ended from outside like by Ctrl-C, so that engines are closed: their processes would go on alone.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         app()
     except UserError as error:

@@ -4,10 +4,10 @@ import os
 import re
 from datetime import date
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import yaml
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from inference.errors import UserError, named, quoted
 
@@ -30,6 +30,17 @@ class FaultAt(ValueError):
         self.place = place
         """Keys and positions on the way from what is validated to the fault."""
 
+
+def _no_truth_value(value: Any) -> Any:
+    if isinstance(value, bool):
+        raise ValueError("an unquoted yes, no, on, off, true or false is a truth value in YAML; write a number")
+    return value
+
+
+Whole = Annotated[int, BeforeValidator(_no_truth_value)]
+"""A whole number of a config; a truth value is none."""
+Number = Annotated[float, BeforeValidator(_no_truth_value), Field(allow_inf_nan=False)]
+"""A finite number of a config; a truth value is none."""
 
 M = TypeVar("M", bound=BaseModel)
 

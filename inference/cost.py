@@ -27,8 +27,10 @@ class Cost:
     cached: int = 0
     completion: int = 0
     reasoning: int = 0
+    uncounted: int = 0
+    """Calls whose server didn't report all tokens; what is missing counts as 0 in the sums."""
     money: float | None = 0.0
-    """In the currency of the config's prices; None where a call's model has none."""
+    """In the currency of the config's prices; None where a call's model has none, or a paid call was not counted."""
     spans: list[tuple[float, float]] = field(default_factory=list)
     """(started, finished) of each call, seconds since 1970."""
     responses: list["ResponseCost"] = field(default_factory=list)
@@ -63,7 +65,9 @@ class Cost:
         self.completion += usage.completion
         self.reasoning += usage.reasoning
         self.spans.append((call.started, call.finished))
-        self.money = None if self.money is None or price is None else self.money + price.cost(usage)
+        self.uncounted += not usage.known
+        payable = price is not None and (usage.known or price.free)
+        self.money = self.money + price.cost(usage) if price and payable and self.money is not None else None
 
 
 @dataclass(frozen=True)

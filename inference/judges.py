@@ -5,22 +5,27 @@ from typing import Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from inference.config import StrictModel
+from inference.config import FaultAt, Number, StrictModel, Whole
 from inference.engines.base import EngineConfig
+from inference.errors import named_list
 from inference.methods.base import Settings
 from inference.records import Usage
 
-FREE_SETTINGS = ("batch_size", "concurrency", "max_retries", "timeout", "api_key_env", "price", "budget")
-"""Settings that may change when a run is resumed: they don't touch what is asked or answered."""
+FREE_SETTINGS = ("batch_size", "concurrency", "max_retries", "timeout", "api_key_env", "price")
+"""Settings of a model that may change when a run is resumed: they don't touch what is asked or answered."""
 
 
 class Price(StrictModel):
     """Price of tokens in the currency of your bill, per million."""
 
-    input: float = Field(ge=0)
-    cached: float | None = Field(default=None, ge=0)
+    input: Number = Field(ge=0)
+    cached: Number | None = Field(default=None, ge=0)
     """Prompt tokens served from the provider's cache. Default: the price of `input`."""
-    output: float = Field(ge=0)
+    output: Number = Field(ge=0)
+
+    @property
+    def free(self) -> bool:
+        return not (self.input or self.cached or self.output)
 
     def cost(self, usage: Usage) -> float:
         """What `usage` costs; reasoning tokens are part of the completion and billed with it."""
@@ -32,13 +37,13 @@ class Price(StrictModel):
 class ModelConfig(EngineConfig):
     """A model and how it is asked."""
 
-    temperature: float = Field(default=0.0, ge=0)
-    max_tokens: int | None = Field(default=None, ge=1)
+    temperature: Number = Field(default=0.0, ge=0)
+    max_tokens: Whole | None = Field(default=None, ge=1)
     """Longest answer in tokens. Default: what the method's answer needs; models that reason first need more."""
-    concurrency: int | None = Field(default=None, ge=1)
+    concurrency: Whole | None = Field(default=None, ge=1)
     """Most calls in flight. Default: 16 for `openai` and `scripted`; for `hf` and `vllm` four times `batch_size`, so
     that the engine has a choice of calls of similar length for each batch."""
-    max_retries: int = Field(default=4, ge=0)
+    max_retries: Whole = Field(default=4, ge=0)
     """Extra tries of a call that failed for a passing reason (rate limit, time-out, server error)."""
     price: Price | None = None
 
@@ -55,15 +60,26 @@ class ModelConfig(EngineConfig):
 class Budget(StrictModel):
     """``budget:`` of a config. A run that reaches it stops; with a larger one the same command goes on."""
 
-    max_tokens_total: int | None = Field(default=None, ge=1)
+    max_tokens_total: Whole | None = Field(default=None, ge=1)
     """Prompt and completion tokens of all calls together."""
-    max_cost: float | None = Field(default=None, gt=0)
+    max_cost: Number | None = Field(default=None, gt=0)
     """In the currency of the prices; every model needs a price."""
 
 
-MethodName = Literal["direct", "cot", "tot", "got", "tat", "creaeval", "compact"]
+MethodName = Literal["direct", "cot", "tot", "got", "tat", "creaeval", "compact", "compact_creaeval"]
 """A name of `inference.methods.METHODS`."""
+ANALYSED = ("creaeval", "compact_creaeval")
+"""Methods with an analysis of their own."""
+LONGEST_ID = 80
 ID = r"^[A-Za-z0-9][A-Za-z0-9_.-]*$"
+
+
+_WITHOUT_EFFECT = {
+    "evidence": ("decoupled", "memory", "stepwise"),
+    "decoupled": ("judge_scope", "memory", "stepwise"),
+    "stepwise": ("memory",),
+}
+"""Option of `creaeval`, where it is false → the options that it leaves without effect."""
 
 
 class MethodConfig(StrictModel):
@@ -88,6 +104,10 @@ class MethodConfig(StrictModel):
         allowed = {"creaeval": changed, "direct": {"judge_scope"}}.get(self.method, set())
         if changed - allowed:
             raise ValueError(f"{', '.join(sorted(changed - allowed))}: no option of method {self.method}, remove it")
+        for option, without in _WITHOUT_EFFECT.items():
+            idle = sorted(changed.intersection(without)) if option in changed else []
+            if idle:
+                raise ValueError(f"{', '.join(idle)}: no effect beside `{option}: false`, remove one of them")
         return self
 
     @property
@@ -101,16 +121,16 @@ class MethodConfig(StrictModel):
 class JudgeConfig(ModelConfig, MethodConfig):
     """One judge. Its model's settings stand beside its own: ``{id: …, engine: hf, model: …, method: compact}``."""
 
-    id: str = Field(pattern=ID, max_length=80)
+    id: str = Field(pattern=ID, max_length=LONGEST_ID)
     """Name in judgements, tables and columns."""
-    repeats: int = Field(default=1, ge=1)
+    repeats: Whole = Field(default=1, ge=1)
     """Judgements per sample, each from calls of its own."""
     analyst: ModelConfig | None = None
-    """`creaeval`: the model that writes the evidence (SoT-LLM). Default: the judge's own."""
+    """`creaeval`, `compact_creaeval`: the model that writes the evidence (SoT-LLM). Default: the judge's own."""
 
     @model_validator(mode="after")
     def _analyst_fits(self) -> "JudgeConfig":
-        if self.analyst and self.asked != "creaeval":
+        if self.analyst and self.asked not in ANALYSED:
             raise ValueError(f"analyst: method {self.method} has no analysis of its own, remove it")
         return self
 
@@ -150,14 +170,14 @@ class NamedMethod(MethodConfig):
 
 
 class JudgeGrid(StrictModel):
-    """Every judge model × method, and for `creaeval` × analyst: judges with ids ``model.method`` and
+    """Every judge model × method, and for methods with an analysis × analyst: judges with ids ``model.method`` and
     ``model.method.analyst``. Evidence of one analyst is asked for once and shared by all judges."""
 
     judges: tuple[NamedModel, ...] = Field(min_length=1)
     analysts: tuple[NamedModel, ...] = ()
     """Default: each judge model analyses for itself."""
     methods: tuple[NamedMethod, ...] = Field(min_length=1)
-    repeats: int = Field(default=1, ge=1)
+    repeats: Whole = Field(default=1, ge=1)
 
     @field_validator("methods", mode="before")
     @classmethod
@@ -166,17 +186,28 @@ class JudgeGrid(StrictModel):
             return value
         return [{"method": method} if isinstance(method, str) else method for method in value]
 
+    @model_validator(mode="after")
+    def _analysts_asked(self) -> "JudgeGrid":
+        if self.analysts and not any(method.asked in ANALYSED for method in self.methods):
+            raise FaultAt("no method of the grid has an analysis; remove the analysts, or add creaeval", "analysts")
+        return self
+
     def expand(self) -> tuple[JudgeConfig, ...]:
         """The judges, model by model, in it method by method."""
         return tuple(
             self._judge(model, method, analyst)
             for model in self.judges
             for method in self.methods
-            for analyst in (self.analysts if method.asked == "creaeval" and self.analysts else (None,))
+            for analyst in (self.analysts if method.asked in ANALYSED and self.analysts else (None,))
         )
 
     def _judge(self, model: NamedModel, method: NamedMethod, analyst: NamedModel | None) -> JudgeConfig:
         names = [model.id, method.name] + ([analyst.id] if analyst else [])
+        if len(".".join(names)) > LONGEST_ID:
+            raise ValueError(
+                f"the id of the judge made of {named_list(names)} has more than {LONGEST_ID} characters; give its "
+                "model, method or analyst a shorter id"
+            )
         settings = model.model_dump(exclude_unset=True) | method.model_dump(exclude_unset=True)
         settings |= {"id": ".".join(names), "repeats": self.repeats}
         if analyst:
@@ -204,6 +235,14 @@ class Judges(StrictModel):
         repeated = sorted(judge for judge, count in counts.items() if count > 1)
         if repeated:
             raise ValueError(f"the judge ids {repeated} occur twice; give each judge an id of its own")
+        return self
+
+    @model_validator(mode="after")
+    def _one_price_per_model(self) -> "Judges":
+        prices: dict[str, Price] = {}
+        for model in (model for judge in self.asked for model in judge.models):
+            if model.price and prices.setdefault(model.label, model.price) != model.price:
+                raise ValueError(f"the model {model.model} has two different prices; give it the same one everywhere")
         return self
 
     @property

@@ -1,63 +1,34 @@
 """Keeping raw responses out of evidence: quotations of more than seven words are cut.
 
-A judge of evidence must not get to see the response by way of an analyst who copies it. Words are compared without case
-and punctuation; a Chinese, Japanese or Korean character counts as a word.
+A judge of evidence must not get to see the response by way of an analyst who copies it. What counts as a copy:
+`inference.copies`.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from functools import lru_cache
+from collections.abc import Iterator, Sequence
 
+from inference.copies import LONGEST, Forbidden, Span, copied_passages
+from inference.folding import Word, words
 from inference.records import StepEvidence
 
-LONGEST = 7
-"""Words of a response in a row that evidence may hold."""
 CUT = "[…]"
-_WORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|[^\W_\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+")
-
-Run = tuple[str, ...]
+_CUTS = re.compile(r"\[…\](?:\s*\[…\])+")
 
 
-def runs(text: str, length: int = LONGEST + 1) -> set[Run]:
-    """All runs of `length` words of a text, lower case."""
-    words = [word.lower() for word in _WORD.findall(text)]
-    return {tuple(words[start : start + length]) for start in range(len(words) - length + 1)}
-
-
-def forbidden_runs(raw: Iterable[str], allowed: Iterable[str]) -> set[Run]:
-    """Runs of eight words of the raw responses that are in none of the `allowed` texts (scenario, rubric)."""
-    found: set[Run] = set()
-    for text in raw:
-        found |= runs(text)
-    for text in allowed:
-        found -= _runs_of_common(text)
-    return found
-
-
-@lru_cache(maxsize=64)
-def _runs_of_common(text: str) -> frozenset[Run]:
-    # The rubric is the same for every response, the scenario for many.
-    return frozenset(runs(text))
-
-
-def cut_quotations(part: StepEvidence, forbidden: set[Run]) -> StepEvidence:
+def cut_quotations(part: StepEvidence, forbidden: Forbidden) -> StepEvidence:
     """`part` with longer quotations cut to their first seven words, and counted in `cut`. Memories stay as they are."""
-    cuts = 0
+    texts = [_cut(text, forbidden) for row in (part.texts, *part.items) for text in row.values()]
+    return _with_texts(part, iter(texts))
 
-    def shortened(texts: dict[str, str]) -> dict[str, str]:
-        nonlocal cuts
-        result = {}
-        for name, text in texts.items():
-            result[name], count = _cut(text, forbidden)
-            cuts += count
-        return result
 
-    texts, items = shortened(part.texts), tuple(shortened(item) for item in part.items)
-    return part.model_copy(update={"texts": texts, "items": items, "cut": cuts})
+def cut_memory(part: StepEvidence, forbidden: Forbidden) -> StepEvidence:
+    """`part` with a memory without longer quotations; of short ones it may consist."""
+    memory, count = _cut(part.memory, forbidden, quotes_only=True)
+    return part.model_copy(update={"memory": memory, "cut": part.cut + count})
 
 
 def cut_across(
-    parts: Sequence[StepEvidence], labels: Sequence[Sequence[str]], forbidden: set[Run]
+    parts: Sequence[StepEvidence], labels: Sequence[Sequence[str]], forbidden: Forbidden
 ) -> list[StepEvidence]:
     """`parts`, each already without longer quotations, so that none goes on through a label into the next text.
 
@@ -65,30 +36,36 @@ def cut_across(
     """
     texts = [text for part in parts for row in (part.texts, *part.items) for text in row.values()]
     before = [label for of_part in labels for label in of_part]
-    cuts = [0] * len(texts)
-    while (place := _last_word_of_copy(before, texts, forbidden)) is not None:
-        at, (start, end) = place
-        texts[at] = _joined(texts[at][:start], texts[at][end:])
-        cuts[at] += 1
-    rest = iter(zip(texts, cuts, strict=True))
+    counts = [0] * len(texts)
+    for joined in (False, True):
+        dropped = _dropped_across(before, [words(text, joined=joined) for text in texts], forbidden)
+        for at, found in enumerate(dropped):
+            texts[at] = _without(texts[at], found)
+            counts[at] += len(found)
+    rest = iter(list(zip(texts, counts, strict=True)))
     return [_with_texts(part, rest) for part in parts]
 
 
-def _last_word_of_copy(
-    labels: Sequence[str], texts: Sequence[str], forbidden: set[Run]
-) -> tuple[int, tuple[int, int]] | None:
-    """Of the first copy: the text that holds the last word of it that is no label's, and the characters of the word."""
-    words: list[tuple[str, tuple[int, tuple[int, int]] | None]] = []
-    for at, (label, text) in enumerate(zip(labels, texts, strict=True)):
-        words += [(word.group().lower(), None) for word in _WORD.finditer(label)]
-        words += [(word.group().lower(), (at, word.span())) for word in _WORD.finditer(text)]
-    for start in range(len(words) - LONGEST):
-        window = words[start : start + LONGEST + 1]
-        if tuple(word for word, _ in window) in forbidden:
-            own = [place for _, place in window if place is not None]
-            if own:
-                return own[-1]
-    return None
+def _dropped_across(labels: Sequence[str], texts: Sequence[Sequence[Word]], forbidden: Forbidden) -> list[list[Span]]:
+    """Of each text the words to be cut: of each copy the last one that is no label's."""
+    sequence: list[tuple[str, tuple[int, Span] | None]] = []
+    for at, (label, said) in enumerate(zip(labels, texts, strict=True)):
+        sequence += [(word.text, None) for word in words(label)]
+        sequence += [(word.text, (at, (word.start, word.end))) for word in said]
+    dropped: list[list[Span]] = [[] for _ in texts]
+    waiting, kept = sequence[::-1], sequence[:0]
+    while waiting:
+        kept.append(waiting.pop())
+        window = kept[-LONGEST - 1 :]
+        if tuple(word for word, _ in window) not in forbidden.long:
+            continue
+        back, place = next(((n, place) for n, (_, place) in enumerate(reversed(window), 1) if place), (0, None))
+        if place is not None:
+            dropped[place[0]].append(place[1])
+            # What followed the word now follows what stood before it.
+            waiting += kept[:-back:-1]
+            del kept[-back:]
+    return [sorted(found) for found in dropped]
 
 
 def _with_texts(part: StepEvidence, rest: Iterator[tuple[str, int]]) -> StepEvidence:
@@ -106,31 +83,18 @@ def _with_texts(part: StepEvidence, rest: Iterator[tuple[str, int]]) -> StepEvid
     return part.model_copy(update={"texts": texts, "items": items, "cut": cuts})
 
 
-def _cut(text: str, forbidden: set[Run]) -> tuple[str, int]:
+def _cut(text: str, forbidden: Forbidden, *, quotes_only: bool = False) -> tuple[str, int]:
     count = 0
-    while (span := _first_copy(text, forbidden)) is not None:
-        start, end = span
-        text = _joined(text[:start], text[end:])
-        count += 1
+    while spans := copied_passages(text, forbidden, quotes_only=quotes_only):
+        text = _without(text, spans)
+        count += len(spans)
     return text, count
 
 
-def _joined(before: str, after: str) -> str:
-    """The ends of a text whose middle is cut out; a cut beside an earlier one shows once."""
-    return f"{before.rstrip().removesuffix(CUT).rstrip()} {CUT} {after.lstrip().removeprefix(CUT).lstrip()}".strip()
-
-
-def _first_copy(text: str, forbidden: set[Run]) -> tuple[int, int] | None:
-    """Characters to be cut of the first copied passage: all of it after its seventh word."""
-    words = list(_WORD.finditer(text))
-    for start in range(len(words) - LONGEST):
-        end = start
-        while _is_copy(words[end : end + LONGEST + 1], forbidden):
-            end += 1
-        if end > start:
-            return words[start + LONGEST].start(), words[end + LONGEST - 1].end()
-    return None
-
-
-def _is_copy(words: Sequence[re.Match[str]], forbidden: set[Run]) -> bool:
-    return len(words) > LONGEST and tuple(word.group().lower() for word in words) in forbidden
+def _without(text: str, spans: Sequence[Span]) -> str:
+    """`text` without `spans`, in order; a cut beside another one shows once."""
+    pieces, last = [], 0
+    for start, end in spans:
+        pieces.append(text[last : max(start, last)].strip())
+        last = max(last, end)
+    return _CUTS.sub(CUT, f" {CUT} ".join([*pieces, text[last:].strip()]).strip()) if spans else text

@@ -19,12 +19,19 @@ class Sample(StrictModel):
     """What was responded to: an object, a scenario, a plot. Also the cluster of the resampling in `eval`."""
     scenario_id: str = ""
     """Short name of a scenario that is a text."""
+    subject: str = ""
+    """The scenario in one line, for prompts that have no room for it. Empty: the scenario itself."""
     responses: dict[str, str]
     """Raw response text by step name. Untrusted."""
     human: dict[str, dict[str, float]] = {}
     """Human scores: rater → "step.dimension" → score. Empty where nobody has rated the sample."""
     human_items: dict[str, tuple["Score", ...]] = {}
     """Rater → ratings of single items, where the rubric has items and they are known."""
+
+    @property
+    def blank(self) -> bool:
+        """Whether there is no response, so that no model is asked."""
+        return not any(text.strip() for text in self.responses.values())
 
 
 class Message(StrictModel):
@@ -75,6 +82,8 @@ class Usage(StrictModel):
     completion: int = 0
     reasoning: int = 0
     """Hidden reasoning tokens, part of `completion`."""
+    known: bool = True
+    """False where the server did not report what it used; missing counts are then 0."""
 
 
 class Completion(StrictModel):

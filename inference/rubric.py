@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import Field, StrictInt, field_validator, model_validator
 
@@ -18,6 +18,10 @@ from inference.errors import UserError, named_list, quoted
 
 NAME = r"^[a-z][a-z0-9_]*$"
 FOLDER = Path("configs/rubrics")
+TAKEN_KEYS = ("notes", "scores", "choice", "evidence", "memory")
+"""Keys of judges' and analysts' answers beside those of dimensions (`prompts.describe`)."""
+TAKEN_COLUMNS = ("id", "scenario")
+"""Columns of files of responses beside those of steps."""
 HIGHEST = 1_000_000
 """Highest score that a sum may reach."""
 
@@ -183,6 +187,15 @@ class Step(StrictModel):
             if second is not None:
                 fault = f"step {self.name}: two dimensions have the same {what} in {every}"
                 raise FaultAt(fault, "dimensions", second, what)
+        taken = next((n for n, d in enumerate(self.dimensions) if not d.derived and d.short in TAKEN_KEYS), None)
+        if taken is not None:
+            fault = f"step {self.name}: {self.dimensions[taken].short} is a key of every answer; give the dimension"
+            raise FaultAt(
+                f"{fault} another `key`", "dimensions", taken, "key" if self.dimensions[taken].key else "name"
+            )
+        for field, column in (("name", self.name), ("label", self.label)):
+            if column in TAKEN_COLUMNS:
+                raise FaultAt(f"{column} is a column of every file of responses; give the step another {field}", field)
         if self.asked and not self.task:
             raise ValueError(f"step {self.name}: needs a task, what the respondent was asked to do")
         return self
@@ -208,6 +221,15 @@ class Step(StrictModel):
                 fault = f"step {self.name}: {dimension.name} counts {dimension.distinct!r}, no dimension with choices"
                 raise FaultAt(fault, "dimensions", position[dimension.name], "distinct")
         return self
+
+
+class Learned(NamedTuple):
+    """One kind of question to a learned judge."""
+
+    step: Step
+    dimension: Dimension
+    """With the range of the answer: of one item where `per_item`, else of the step."""
+    per_item: bool
 
 
 class Rubric(StrictModel):
@@ -285,9 +307,24 @@ class Rubric(StrictModel):
         return tuple((step, dimension) for step, dimension in self.scored if dimension.reported)
 
     @cached_property
-    def predicted(self) -> tuple[tuple[Step, Dimension], ...]:
-        """The pairs of `scored` that a learned judge of whole steps predicts: all but sums."""
+    def unsummed(self) -> tuple[tuple[Step, Dimension], ...]:
+        """The pairs of `scored` that are not sums of others: what a file of whole scores has to hold."""
         return tuple((step, dimension) for step, dimension in self.scored if not dimension.sum_of)
+
+    @cached_property
+    def learned(self) -> tuple[Learned, ...]:
+        """What a learned judge is asked, one number a time, in order.
+
+        Of steps with items each number per item, and each count of different choices for the step as a whole: a choice
+        is no number. Of other steps each dimension asked.
+        """
+        whole = {(step.name, dimension.name): dimension for step, dimension in self.unsummed}
+        return tuple(
+            Learned(step, d if d.per_item else whole[step.name, d.name], d.per_item)
+            for step in self.steps
+            for d in step.dimensions
+            if not d.sum_of and not d.choices
+        )
 
     @cached_property
     def has_items(self) -> bool:

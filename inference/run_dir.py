@@ -16,6 +16,7 @@ import json
 import logging
 import os
 import platform
+import re
 import subprocess
 import sys
 from contextlib import ExitStack
@@ -39,6 +40,8 @@ OWN_TRACES = ("run.lock", "config.yaml.new")
 """What a start that was killed at once leaves behind."""
 LOGGERS = ("inference", "eval")
 _ABSENT = object()
+# The same words may be names in a rubric, or columns of a file.
+_FREE = re.compile(rf"budget|judges\.\d+\.(analyst\.)?({'|'.join(FREE_SETTINGS)})")
 
 
 class RunDir:
@@ -58,7 +61,7 @@ class RunDir:
             path: the directory; made where absent.
             resolved: everything that determines the judgements, as plain JSON data: the rubric, the digests of input
                 files, each judge as `judges.resolved_judge`. The digest of the prompt templates is added here.
-                Keys of `judges.FREE_SETTINGS` may change between starts.
+                A judge's `judges.FREE_SETTINGS` and the `budget` may change between starts.
 
         Raises:
             UserError: it holds judgements or calls of other settings, another process has it open, it holds other
@@ -189,7 +192,7 @@ def _holds_results(path: Path) -> bool:
 
 
 def differences(before: Any, now: Any, place: str = "") -> list[str]:
-    """Places at which two pieces of plain data differ."""
+    """Places at which two pieces of plain data differ, but for settings that may change (`judges.FREE_SETTINGS`)."""
     if isinstance(before, dict) and isinstance(now, dict):
         keys = [*before, *(key for key in now if key not in before)]
         pairs = [(str(key), before.get(key, _ABSENT), now.get(key, _ABSENT)) for key in keys]
@@ -197,8 +200,8 @@ def differences(before: Any, now: Any, place: str = "") -> list[str]:
         pairs = [(str(index), old, new) for index, (old, new) in enumerate(zip(before, now, strict=True))]
     else:
         return [] if before == now else [place]
-    pairs = [pair for pair in pairs if pair[0] not in FREE_SETTINGS]
-    return [found for key, old, new in pairs for found in differences(old, new, f"{place}.{key}".lstrip("."))]
+    places = [(f"{place}.{key}".lstrip("."), old, new) for key, old, new in pairs]
+    return [found for at, old, new in places if not _FREE.fullmatch(at) for found in differences(old, new, at)]
 
 
 def _start_log(path: Path) -> logging.Handler:

@@ -191,7 +191,7 @@ class _JudgeWork:
         index, repeat = divmod(position - self._positions.start, self._judge.repeats)
         sample = self._samples[index]
         keys: list[str] = []
-        if _is_empty(sample):
+        if sample.blank:
             return self._judgement(sample, repeat, self._unscored("the response is empty"), keys)
         try:
             method = METHODS[self._judge.asked]
@@ -254,7 +254,7 @@ class _JudgeWork:
 
     def _useless(self) -> bool:
         """Whether every judgement that needs the engine has failed, in earlier starts too."""
-        askable = self._judge.repeats * sum(not _is_empty(sample) for sample in self._samples)
+        askable = self._judge.repeats * sum(not sample.blank for sample in self._samples)
         return 0 < askable <= self._failed
 
     def _check_any_answer(self, asker: "_Askers") -> None:
@@ -323,7 +323,3 @@ class _Askers:
     async def close(self, *, drain: bool = False) -> None:
         for asker in self._askers:
             await asker.close(drain=drain)
-
-
-def _is_empty(sample: Sample) -> bool:
-    return not any(text.strip() for text in sample.responses.values())

@@ -13,6 +13,8 @@ from typing import Any
 from inference.records import Completion, Score
 from inference.rubric import Dimension
 
+REFUSED = "the model refused to answer"
+
 
 def grid_branches(grid: Sequence[str]) -> dict[str, tuple[str, ...]]:
     """Prefix → characters that may follow it, for every place at which the grid has to be read.
@@ -47,15 +49,25 @@ def grid_logprobs(grid: Sequence[str], read: Mapping[str, Mapping[str, float]]) 
     return result
 
 
+LARGEST_LOGPROB = 1e-3
+"""Above 0 by what rounding does to a sum of probabilities."""
+
+
+def is_logprob(value: Any) -> bool:
+    """Whether `value` is the logarithm of a probability above 0: what servers send may be null, NaN or anything."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return is_number and math.isfinite(value) and value <= LARGEST_LOGPROB
+
+
 def score_from_logprobs(
     step: str, dimension: Dimension, logprobs: Mapping[str, float], item: int | None = None
 ) -> Score:
     """Expected value and mode over the grid, renormalised; the mass elsewhere goes to `off_grid`.
 
     The softmax is shifted by the largest log-probability, so that a grid far down in the vocabulary still has a
-    distribution. Unscored where no string of the grid has a finite log-probability.
+    distribution. Unscored where no string of the grid has a log-probability (`is_logprob`).
     """
-    on_grid = {text: logprobs[text] for text in dimension.grid if math.isfinite(logprobs.get(text, -math.inf))}
+    on_grid = {text: logprobs[text] for text in dimension.grid if is_logprob(logprobs.get(text))}
     if not on_grid:
         return unscored(step, dimension, "no score of the range is among the reported log-probabilities", item)
     highest = max(on_grid.values())
@@ -88,20 +100,23 @@ def unscored(step: str, dimension: Dimension, reason: str, item: int | None = No
     return Score(step=step, dimension=dimension.name, item=item, unscored=reason)
 
 
-def read_number_answer(step: str, dimension: Dimension, completion: Completion) -> Score:
+def read_number_answer(step: str, dimension: Dimension, completion: Completion, item: int | None = None) -> Score:
     """Score of an answer that consists of one number and nothing else.
 
-    Log-probabilities of the grid come first; without them the whole text has to be the number. A number inside other
-    text is never taken: it may come from the response.
+    Log-probabilities of the grid come first, where the answer's own string is among them; else the whole text has to be
+    the number. A number inside other text is never taken: it may come from the response.
     """
-    if completion.grid_logprobs is not None:
-        return score_from_logprobs(step, dimension, completion.grid_logprobs)
+    if completion.finish_reason == "refusal":
+        return unscored(step, dimension, f"{REFUSED}: {shown(completion.text)}", item)
     text = completion.text.strip()
+    found = completion.grid_logprobs or {}
+    if text in dimension.grid and is_logprob(found.get(text)):
+        return score_from_logprobs(step, dimension, found, item)
     try:
         number = json.loads(text)
     except (ValueError, RecursionError):
-        return unscored(step, dimension, f"the answer is not one number: {shown(text)}")
-    return score_from_number(step, dimension, number)
+        return unscored(step, dimension, f"the answer is not one number: {shown(text)}", item)
+    return score_from_number(step, dimension, number, item)
 
 
 def shown(value: Any) -> str:

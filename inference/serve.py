@@ -18,7 +18,7 @@ from typing import Literal
 from pydantic import Field, field_validator
 
 from inference.adapters import Adapter, check_base, read_adapter
-from inference.config import StrictModel, load_config
+from inference.config import StrictModel, Whole, load_config
 from inference.engines.local import require
 from inference.engines.vllm import INSTALL, block_size, lora_rank, prepare_environment, whole_prompts
 from inference.errors import UserError
@@ -34,11 +34,11 @@ class ServeConfig(StrictModel):
     """Name → directory of a PEFT LoRA adapter."""
     host: str = "127.0.0.1"
     """Address to listen on. The server asks for no key, so keep it local unless the network is yours."""
-    port: int = Field(default=8000, ge=1, le=65535)
-    max_model_len: int = Field(default=2048, ge=8)
+    port: Whole = Field(default=8000, ge=1, le=65535)
+    max_model_len: Whole = Field(default=2048, ge=8)
     """Longest prompt plus answer, in tokens."""
     dtype: Literal["float32", "bfloat16"] = "float32"
-    max_loras: int | None = Field(default=None, ge=1)
+    max_loras: Whole | None = Field(default=None, ge=1)
     """Adapters that one batch may mix. Default: all of them."""
     extra: dict[str, str | int | float | bool] = Field(default_factory=dict)
     """More options of the vLLM server, by name without dashes: ``{tensor-parallel-size: 2}``."""

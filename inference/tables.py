@@ -6,7 +6,7 @@ from statistics import fmean
 from rich.console import Group
 from rich.table import Table
 
-from inference.cost import Costs, Spread, judge_costs
+from inference.cost import Cost, Costs, Spread, judge_costs
 from inference.estimate import Estimate
 from inference.judges import JudgeConfig
 from inference.records import Judgement
@@ -40,12 +40,20 @@ def _cost_table(found: Costs) -> Table:
     for name, cost in rows:
         table.add_row(
             name,
-            *(f"{value:,}" for value in (cost.calls, cost.prompt, cost.completion)),
-            _spread(cost.tokens_per_response, 1000),
+            f"{cost.calls:,}",
+            *([MISSING] * 3 if cost.uncounted else _tokens(cost)),
             _spread(cost.seconds_per_response),
             "" if cost.money is None else f"{cost.money:.4f}",
         )
     return table
+
+
+MISSING = "–"
+"""In place of tokens that a server does not report."""
+
+
+def _tokens(cost: Cost) -> list[str]:
+    return [f"{cost.prompt:,}", f"{cost.completion:,}", _spread(cost.tokens_per_response, 1000)]
 
 
 def _spread(found: Spread | None, unit: float = 1.0) -> str:
@@ -63,10 +71,12 @@ def estimate_table(estimates: Sequence[Estimate], samples: int) -> Table:
     """One row per judge of a dry run."""
     table = _table(
         f"dry run: {samples} samples, no call made; answers that have to be asked for again come on top",
-        ("judge", "calls", "prompt tokens", "completion tokens, at most", "price, at most"),
+        ("judge", "calls", "prompt tokens", "completion tokens, at most", "price"),
     )
     for found in estimates:
-        tokens = f"{found.prompt_tokens:,}" + ("" if found.exact else " (estimate: characters / 4)")
-        price = "" if found.price is None else f"{found.price:.4f}" + ("" if found.exact else " (estimate)")
+        limit = "about" if found.follows else "at most"
+        tokens = f"{'about ' if found.follows else ''}{found.prompt_tokens:,}"
+        tokens += "" if found.exact else " (estimate: characters / 4)"
+        price = "" if found.price is None else f"{limit} {found.price:.4f}" + ("" if found.exact else " (estimate)")
         table.add_row(found.judge, f"{found.calls:,}", tokens, f"{found.completion_tokens:,}", price)
     return table

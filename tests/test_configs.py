@@ -13,7 +13,7 @@ from inference.rubric import load_rubric
 
 ROOT = Path(__file__).parents[1]
 CONFIGS = sorted(path.relative_to(ROOT) for path in (ROOT / "configs").rglob("*") if path.is_file())
-TRAINING = [path for path in CONFIGS if path.parts[1] == "training"]
+TRAINING = [path for path in CONFIGS if path.parts[1] == "training" and path.name != "traces.yaml"]
 COMMAND = re.compile(r"^#\s+((?:python -m|accelerate launch|bash scripts/)\b.*)$", re.MULTILINE)
 
 
@@ -42,14 +42,39 @@ def _load_serving(path: Path) -> None:
 
 
 def _training_settings(path: Path) -> dict[str, Any]:
-    """The settings of the first command in the file's opening comment."""
-    from training.settings import read_settings
+    """The settings of the first command in the file's opening comment that trains."""
+    from training.settings import DataSettings, read_settings_of
     from training.sft import parse
+    from training.sot_settings import SotSettings
 
-    words = shlex.split(commands(path)[0])
+    words = shlex.split(_launch(path))
     named, overrides = parse(words[words.index("--config") :])
-    settings, _ = read_settings(named, overrides)
+    settings, _ = read_settings_of(SotSettings if "training.sot" in words else DataSettings, named, overrides)
     return settings
+
+
+def _launch(path: Path) -> str:
+    """The command among those in the opening comment that trains."""
+    return next((command for command in commands(path) if command.startswith("accelerate launch")), "")
+
+
+def _load_training(path: Path) -> object:
+    if _launch(path):
+        return _training_settings(path)
+    from training.traces.filter import FilterConfig
+
+    return load_config(path, FilterConfig)
+
+
+def _load_accelerate(path: Path) -> Any:
+    """By accelerate's own class; what it hands on unread has to be options of its launcher, which ignores others."""
+    from accelerate.commands.config.config_args import load_config_from_file
+    from accelerate.commands.launch import launch_command_parser
+
+    config = load_config_from_file(str(path))
+    known = {action.dest for action in launch_command_parser()._actions}
+    assert {*config.fsdp_config, *config.deepspeed_config} <= known
+    return config
 
 
 LOADERS: dict[str, Callable[[Path], object]] = {
@@ -57,7 +82,8 @@ LOADERS: dict[str, Callable[[Path], object]] = {
     "judging": _load_judging,
     "eval": _load_eval,
     "serving": _load_serving,
-    "training": _training_settings,
+    "training": _load_training,
+    "accelerate": _load_accelerate,
 }
 
 
@@ -114,13 +140,43 @@ def test_files_of_the_repository_that_a_config_names_exist(path: Path) -> None:
     assert not missing
 
 
+@pytest.mark.parametrize(
+    ("path", "command"),
+    [(path, command) for path in CONFIGS for command in commands(path) if "--config_file" in command],
+    ids=lambda value: value.stem if isinstance(value, Path) else "",
+)
+def test_launch_that_a_training_config_expects_is_what_its_command_starts(path: Path, command: str) -> None:
+    from accelerate.commands.launch import launch_command_parser
+
+    words = shlex.split(command)
+    assert str(path) in words
+    args = launch_command_parser().parse_args(words[2 : words.index("--config")])
+    config = _load_accelerate(Path(args.config_file))
+    settings = read_yaml(words[words.index("--config") + 1])
+    overrides = dict(zip(words[words.index("--config") + 2 :: 2], words[words.index("--config") + 3 :: 2], strict=True))
+    size = overrides.get("--expect_world_size", settings.get("expect_world_size"))
+    wrapper = overrides.get("--expect_wrapper", settings.get("expect_wrapper"))
+    assert int(size) == (args.num_processes or config.num_processes)
+    started = {"NO": "none", "MULTI_GPU": "ddp", "FSDP": "fsdp2", "DEEPSPEED": "deepspeed"}
+    assert wrapper == started[config.distributed_type.value]
+    assert config.fsdp_config.get("fsdp_version", 2) == 2
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("path", TRAINING, ids=str)
 def test_training_config_has_known_keys(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The rest of a training config belongs to transformers and TRL, whose imports take 10 s."""
-    from training.fit import parse_arguments
+    from training.fit import parse_arguments, parse_arguments_of
 
     monkeypatch.setattr("inference.tokens.model_directory", Path)
-    args, model_args = parse_arguments(_training_settings(path))
+    # On a machine without a GPU transformers refuses bf16, whatever else is right or wrong.
+    settings = {**_training_settings(path), "use_cpu": True}
+    if "training.sot" in _launch(path):
+        from training.sot_fit import OURS
+        from training.sot_trainer import SotArguments
+
+        assert parse_arguments_of(SotArguments, settings, OURS)[1].use_peft
+        return
+    args, model_args = parse_arguments(settings)
     assert args.ce_weight + args.raft_weight > 0
     assert model_args.use_peft

@@ -26,7 +26,9 @@ def write_card(
 ) -> None:
     """Write ``README.md`` into the adapter's directory, in place of the empty card that PEFT leaves there."""
     text = files("training").joinpath("templates/card.md").read_text(encoding="utf-8")
-    template = Environment(undefined=StrictUndefined, autoescape=False, keep_trailing_newline=True).from_string(text)
+    jinja = Environment(undefined=StrictUndefined, autoescape=False, keep_trailing_newline=True)
+    jinja.filters["figure"] = lambda value: "–" if value is None else f"{value:.3f}"
+    template = jinja.from_string(text)
     card = template.render(
         name=args.run_name or adapter.parent.name,
         data=data,

@@ -7,7 +7,7 @@ from pathlib import Path
 NEEDED = (
     "adapter_model.safetensors",
     "adapter_config.json",
-    "optimizer.pt",
+    "optimizer.pt|optimizer.bin|global_step*",  # of one process and DDP, of FSDP2, of DeepSpeed
     "scheduler.pt",
     "rng_state*.pth",
     "trainer_state.json",
@@ -24,7 +24,7 @@ def newest_complete(out: Path) -> Path | None:
         match = re.fullmatch(r"checkpoint-(\d+)", path.name)
         if match is None:
             continue
-        missing = [name for name in NEEDED if not any(path.glob(name))]
+        missing = [names for names in NEEDED if not any(any(path.glob(name)) for name in names.split("|"))]
         if missing or not _readable(path / "trainer_state.json"):
             print(
                 f"skipping the incomplete checkpoint {path} ({', '.join(missing) or 'trainer_state.json is cut off'})"

@@ -1,17 +1,23 @@
 """Rated samples → training rows: a prompt that ends where the score stands, and the target. Split and token audit."""
 
+import math
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from statistics import fmean
+from typing import TYPE_CHECKING, Any, Literal
 
 from inference.errors import UserError
-from inference.prompts import compact_prompt
-from inference.records import Sample
+from inference.prompts import Question, evidence_questions, raw_questions
+from inference.records import Sample, StepEvidence
 from inference.rubric import Rubric
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
+
+Evidence = Mapping[str, Sequence[StepEvidence]]
+"""Sample id → what an analyst wrote on each step."""
+Targets = Literal["mean", "each"]
 
 
 @dataclass(frozen=True)
@@ -23,9 +29,15 @@ class Row:
     input_ids: list[int]
     """The compact prompt; the next token is the first character of the score."""
     reader: int
-    """Index into `Rubric.predicted` of the dimension."""
+    """Index into `Rubric.learned` of the dimension."""
     target: float
-    """Human score, mean over the raters, fractions kept."""
+    """Human score, of one rater or the mean, fractions kept. NaN: unrated, to be scored and never learned from."""
+    item: int | None = None
+    """Number of the item, where one is scored."""
+
+    @property
+    def rated(self) -> bool:
+        return not math.isnan(self.target)
 
 
 def split(samples: Sequence[Sample], share: float, by: str, seed: int) -> tuple[list[Sample], list[Sample]]:
@@ -63,10 +75,25 @@ def refuse_overlap(samples: Sequence[Sample], held_out: set[str], of: str, where
         raise UserError(f"{len(found)} {of} ids are in the {where} data, the first is {found[0]}: remove them there")
 
 
-def build_rows(samples: Sequence[Sample], rubric: Rubric, tokenizer: "PreTrainedTokenizerBase") -> list[Row]:
-    """One row per rated dimension of each sample, tokenised exactly as the engines tokenise a compact call.
+def build_rows(
+    samples: Sequence[Sample],
+    rubric: Rubric,
+    tokenizer: "PreTrainedTokenizerBase",
+    *,
+    evidence: Evidence | None = None,
+    targets: Targets = "mean",
+    unrated: bool = False,
+) -> list[Row]:
+    """The rows of `samples`, tokenised exactly as the engines tokenise a compact call: what a served judge is asked.
 
     Samples without a word of response are left out: a served judge leaves them unscored, too.
+
+    Args:
+        evidence: has a judge of evidence learn, from these texts. Default: a judge of raw responses.
+        targets: one row with the mean of the raters, or one row for each of them.
+        unrated: keep what nobody has rated as well, so that the scores add up to whole steps.
+
+    Raises UserError where no sample has a human score.
     """
     from inference.tokens import encode_plain
 
@@ -74,17 +101,51 @@ def build_rows(samples: Sequence[Sample], rubric: Rubric, tokenizer: "PreTrained
     for index, sample in enumerate(samples):
         if not any(text.strip() for text in sample.responses.values()):
             continue
-        for reader, (step, dimension) in enumerate(rubric.predicted):
-            ratings = [
-                scores[key] for scores in sample.human.values() if (key := f"{step.name}.{dimension.name}") in scores
-            ]
-            if not ratings:
-                continue
-            ids = encode_plain(tokenizer, compact_prompt(rubric, step, dimension, sample))
-            rows.append(Row(sample=index, input_ids=ids, reader=reader, target=sum(ratings) / len(ratings)))
-    if not rows:
+        human = _ratings(sample)
+        for question in questions(rubric, sample, evidence):
+            step, dimension, _ = rubric.learned[question.learned]
+            found = human.get((f"{step.name}.{dimension.name}", question.item), [])
+            wanted = [fmean(found)] if found and targets == "mean" else found
+            if wanted or unrated:
+                ids = encode_plain(tokenizer, question.prompt)
+                rows += [Row(index, ids, question.learned, target, question.item) for target in wanted or [math.nan]]
+    if not any(row.rated for row in rows):
         raise UserError("no sample has a human score: a rating column named like the rubric's dimension is needed")
     return rows
+
+
+def questions(rubric: Rubric, sample: Sample, evidence: Evidence | None) -> list[Question]:
+    """What a served judge is asked about `sample`, or about the evidence on it."""
+    if evidence is None:
+        return raw_questions(rubric, sample)
+    return evidence_questions(rubric, evidence.get(sample.id, ()))
+
+
+def _ratings(sample: Sample) -> dict[tuple[str, int | None], list[float]]:
+    """("step.dimension", item) → the scores of all raters."""
+    found: dict[tuple[str, int | None], list[float]] = {}
+    for scores in sample.human.values():
+        for key, value in scores.items():
+            found.setdefault((key, None), []).append(value)
+    for ratings in sample.human_items.values():
+        for score in ratings:
+            if score.value is not None:
+                found.setdefault((score.key, score.item), []).append(score.value)
+    return found
+
+
+def check_all_taught(rows: Sequence[Row], rubric: Rubric, evidence: Evidence | None) -> None:
+    """Raise UserError where a judge would be asked what none of the training `rows` teaches."""
+    taught = {row.reader for row in rows if row.rated}
+    for index, (step, dimension, per_item) in enumerate(rubric.learned):
+        # Of evidence the different choices are counted, not judged.
+        asked = evidence is None or not dimension.distinct
+        if asked and index not in taught:
+            where = f" of single {step.items.kind}s" if per_item and step.items else ""
+            what = "ratings" if evidence is None else "ratings with evidence"
+            raise UserError(
+                f"the training data has no {what}{where} on {step.name}.{dimension.name}, so a judge could not learn it"
+            )
 
 
 def audit(rows: Sequence[Row], max_tokens: int, name: str) -> tuple[list[Row], dict[str, Any]]:
@@ -104,5 +165,5 @@ def audit(rows: Sequence[Row], max_tokens: int, name: str) -> tuple[list[Row], d
         "mean": round(sum(lengths) / len(lengths), 2),
         "p95": lengths[int(0.95 * (len(lengths) - 1))],
         "max": lengths[-1],
-        "supervised": len(kept),
+        "supervised": sum(row.rated for row in kept),
     }

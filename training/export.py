@@ -3,6 +3,10 @@
     python -m training.export merge --adapter runs/aut_smollm2/train/adapter --out runs/aut_smollm2/merged [--base DIR]
 
 Merged weights are served faster than an adapter on top of its base, at the cost of a full copy on disk.
+
+A Qwen3.5 checkpoint holds a vision model beside the language model, whose weights are named ``model.language_model.…``
+there and in vLLM. transformers trains the language model alone, under shorter names; `rename_to_base` gives an adapter
+the names of the checkpoint. With the short ones vLLM would drop its weights and answer with the base model.
 """
 
 import sys
@@ -12,8 +16,9 @@ from typing import Annotated
 import click
 import typer
 
-from inference.adapters import check_base, read_adapter
+from inference.adapters import LANGUAGE_MODEL, PREFIX, TEXT_NAMES, check_base, model_shapes, read_adapter
 from inference.errors import UserError
+from inference.files import parse_json
 from inference.tokens import model_directory
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, no_args_is_help=True, help=__doc__)
@@ -48,16 +53,40 @@ def merge_adapter(adapter: Path, out: Path, base: Path | None = None) -> None:
 
     import torch
     from peft import PeftModel
-    from transformers import AutoModelForCausalLM
+    from transformers import AutoModelForCausalLM, AutoModelForImageTextToText
 
     from inference.tokens import load_tokenizer
 
-    model = AutoModelForCausalLM.from_pretrained(
+    # A checkpoint with a vision model stays one: servers load it by the architecture its config names.
+    whole = "text_config" in parse_json((directory / "config.json").read_bytes())
+    kind = AutoModelForImageTextToText if whole else AutoModelForCausalLM
+    model = kind.from_pretrained(
         directory, dtype=torch.float32, local_files_only=True, trust_remote_code=False, use_safetensors=True
     )
-    merged = PeftModel.from_pretrained(model, adapter).merge_and_unload(safe_merge=True)
+    names = None if whole else TEXT_NAMES
+    merged = PeftModel.from_pretrained(model, adapter, key_mapping=names).merge_and_unload(safe_merge=True)
     load_tokenizer(directory).save_pretrained(out)
     merged.save_pretrained(out)
+
+
+def wraps_language_model(base: Path | str) -> bool:
+    """Whether a checkpoint holds its language model under ``model.language_model.``, as those of Qwen3.5 do."""
+    return any(name.startswith(LANGUAGE_MODEL) for name in model_shapes(Path(base)))
+
+
+def rename_to_base(adapter: Path, base: Path | str) -> None:
+    """Give the weights in an adapter's directory the names that their modules have in the base checkpoint."""
+    if not wraps_language_model(base):
+        return
+    from safetensors.torch import load_file, save_file
+
+    path = adapter / "adapter_model.safetensors"
+    short, long = PREFIX + "model.", PREFIX + LANGUAGE_MODEL
+    renamed = {
+        long + name.removeprefix(short) if name.startswith(short) and not name.startswith(long) else name: weight
+        for name, weight in load_file(path).items()
+    }
+    save_file(renamed, path, metadata={"format": "pt"})
 
 
 def main() -> int:

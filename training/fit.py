@@ -1,13 +1,14 @@
 """One training run: arguments → rows → trainer → adapter, card and scores. Everything heavy is imported here."""
 
 import io
+from collections.abc import Sequence
 from contextlib import redirect_stderr
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from peft import PeftModel, get_peft_model
-from transformers import AutoModelForCausalLM, TrainerCallback, set_seed
+from transformers import AutoModelForCausalLM, Trainer, TrainerCallback, TrainingArguments, set_seed
 from trl.scripts.utils import TrlParser
 from trl.trainer.model_config import ModelConfig
 from trl.trainer.utils import get_peft_config
@@ -24,18 +25,31 @@ from training import tracking
 from training.arguments import JudgeTrainingArguments
 from training.card import write_card
 from training.checkpoints import newest_complete
-from training.data import Row, audit, build_rows
+from training.data import Evidence, Row, Targets, audit, build_rows, check_all_taught
+from training.export import rename_to_base
 from training.judge_trainer import JudgeTrainer
+from training.launch_check import LaunchCheck, check_world_size
 from training.settings import OURS, DataSettings
-from training.validation import Figures, judge_rows, judgements, metrics
+from training.validation import Figures, figures, judge_rows, judgements
 
 POSITIVE = ("learning_rate", "per_device_train_batch_size", "per_device_eval_batch_size", "num_train_epochs")
+A = TypeVar("A", bound=TrainingArguments)
 DTYPES = (None, "float32", "bfloat16", "float16")
 
 
-def fit(settings: dict[str, Any], data: DataSettings, rubric: Rubric, parts: dict[str, list[Sample]]) -> Path:
-    """Train, save the adapter with its card, judge the test part. Returns the adapter's directory."""
+def fit(
+    settings: dict[str, Any],
+    data: DataSettings,
+    rubric: Rubric,
+    parts: dict[str, list[Sample]],
+    evidence: Evidence | None = None,
+) -> Path:
+    """Train, save the adapter with its card, judge the test part. Returns the adapter's directory.
+
+    `evidence`: on every sample of `parts`, for a judge of evidence.
+    """
     args, model_args = parse_arguments(settings)
+    check_world_size(data.expect_world_size, args.world_size)
     out = Path(settings["output_dir"])
     base = str(settings["model_name_or_path"])
     main_process = args.process_index == 0
@@ -49,10 +63,11 @@ def fit(settings: dict[str, Any], data: DataSettings, rubric: Rubric, parts: dic
     # a CPU multiplies such numbers 70 times slower. Set before the first product, so that all threads take it over.
     torch.set_flush_denormal(True)
     tokenizer = load_tokenizer(base)
-    rows, counts = prepare(parts, rubric, tokenizer, data.max_prompt_tokens)
+    rows, counts = prepare(parts, rubric, tokenizer, data.max_prompt_tokens, evidence, data.targets)
     if main_process:
         print_audit(counts)
-    trainer = build_trainer(args, model_args, contents, tokenizer, rubric, rows)
+    trainer = build_trainer(args, model_args, contents, tokenizer, rubric, rows, parts["validation"], evidence)
+    trainer.add_callback(LaunchCheck(trainer, data.expect_wrapper))
     if main_process:
         tracking.note_settings(out, contents)
     checkpoint = newest_complete(out) if args.resume else None
@@ -62,7 +77,7 @@ def fit(settings: dict[str, Any], data: DataSettings, rubric: Rubric, parts: dic
 
     adapter = out / "adapter"
     save_adapter(trainer, adapter, base)
-    figures = final_figures(trainer, rubric, rows, parts, out)
+    results = final_figures(trainer, rubric, rows, parts, out, evidence)
     if main_process:
         write_card(
             adapter,
@@ -71,10 +86,10 @@ def fit(settings: dict[str, Any], data: DataSettings, rubric: Rubric, parts: dic
             rubric=rubric,
             counts=counts,
             args=args,
-            figures=figures,
+            figures=results,
         )
-        tracking.close_run(out, adapter, figures)
-        for part, found in figures.items():
+        tracking.close_run(out, adapter, results)
+        for part, found in results.items():
             print(f"{part}: " + ", ".join(f"{name} {'–' if x is None else f'{x:.3f}'}" for name, x in found.items()))
         print(f"adapter: {adapter}")
     if lock is not None:
@@ -83,10 +98,15 @@ def fit(settings: dict[str, Any], data: DataSettings, rubric: Rubric, parts: dic
 
 
 def parse_arguments(settings: dict[str, Any]) -> tuple[JudgeTrainingArguments, ModelConfig]:
-    """Typed arguments of the settings; an unknown key or a value of the wrong type is a UserError."""
-    types: Any = (JudgeTrainingArguments, ModelConfig)
+    """Typed arguments of the settings of a judge: see `parse_arguments_of`."""
+    return parse_arguments_of(JudgeTrainingArguments, settings, OURS)
+
+
+def parse_arguments_of(kind: type[A], settings: dict[str, Any], ours: frozenset[str]) -> tuple[A, ModelConfig]:
+    """Typed arguments of the settings but for `ours`; an unknown key or a value of the wrong type is a UserError."""
+    types: Any = (kind, ModelConfig)
     parser = TrlParser(types)
-    unknown = parser.set_defaults_with_config(**{key: value for key, value in settings.items() if key not in OURS})
+    unknown = parser.set_defaults_with_config(**{key: value for key, value in settings.items() if key not in ours})
     if unknown:
         raise UserError(
             f"unknown key {unknown[0].removeprefix('--')} in the training config: correct its spelling or remove it"
@@ -107,7 +127,7 @@ def parse_arguments(settings: dict[str, Any]) -> tuple[JudgeTrainingArguments, M
     return args, model_args
 
 
-def _check_ranges(args: JudgeTrainingArguments, model_args: ModelConfig) -> None:
+def _check_ranges(args: TrainingArguments, model_args: ModelConfig) -> None:
     positive = {name: getattr(args, name) for name in POSITIVE} | {"lora_r": model_args.lora_r}
     for name, value in positive.items():
         if not value > 0:
@@ -118,13 +138,31 @@ def _check_ranges(args: JudgeTrainingArguments, model_args: ModelConfig) -> None
 
 
 def prepare(
-    parts: dict[str, list[Sample]], rubric: Rubric, tokenizer: Any, max_tokens: int
+    parts: dict[str, list[Sample]],
+    rubric: Rubric,
+    tokenizer: Any,
+    max_tokens: int,
+    evidence: Evidence | None = None,
+    targets: Targets = "mean",
 ) -> tuple[dict[str, list[Row]], list[dict[str, Any]]]:
-    """Rows and audit counts of each part. Only training rows are held to `max_tokens`: a served judge reads all."""
+    """Rows and audit counts of each part.
+
+    Only training rows are held to `max_tokens` and to what is rated: a served judge reads all, and is asked all.
+    """
     rows, counts = {}, []
     for name, samples in parts.items():
-        limit = max_tokens if name == "train" else 1_000_000
-        rows[name], count = audit(build_rows(samples, rubric, tokenizer), limit, name)
+        learned = name == "train"
+        made = build_rows(
+            samples,
+            rubric,
+            tokenizer,
+            evidence=evidence,
+            targets=targets if learned else "mean",
+            unrated=not learned,
+        )
+        rows[name], count = audit(made, max_tokens if learned else 1_000_000, name)
+        if learned:
+            check_all_taught(rows[name], rubric, evidence)
         counts.append(count)
     return rows, counts
 
@@ -141,14 +179,8 @@ def print_audit(counts: list[dict[str, Any]]) -> None:
     Console().print(table)
 
 
-def build_trainer(
-    args: JudgeTrainingArguments,
-    model_args: ModelConfig,
-    contents: dict[str, Any],
-    tokenizer: Any,
-    rubric: Rubric,
-    rows: dict[str, list[Row]],
-) -> JudgeTrainer:
+def lora_model(model_args: ModelConfig) -> Any:
+    """The base model with a fresh LoRA adapter. Raises UserError where it cannot be loaded."""
     if model_args.dtype not in DTYPES:
         raise UserError(f"dtype is {model_args.dtype!r}; it has to be one of {', '.join(map(str, DTYPES))}")
     path = str(model_args.model_name_or_path)
@@ -164,21 +196,35 @@ def build_trainer(
         raise UserError(f"{path}: the model cannot be loaded ({str(error).splitlines()[0]})") from None
     lora = get_peft_config(model_args)
     assert lora is not None  # parse_arguments refuses use_peft: false
+    return get_peft_model(base, lora)
+
+
+def build_trainer(
+    args: JudgeTrainingArguments,
+    model_args: ModelConfig,
+    contents: dict[str, Any],
+    tokenizer: Any,
+    rubric: Rubric,
+    rows: dict[str, list[Row]],
+    validation: Sequence[Sample],
+    evidence: Evidence | None = None,
+) -> JudgeTrainer:
+    """`validation`: the samples of ``rows["validation"]``."""
 
     def validate(trainer: JudgeTrainer) -> Figures:
         scores = judge_rows(trainer, rows["validation"], rubric, args.per_device_eval_batch_size)
-        return metrics(rows["validation"], scores, rubric)
+        return figures(rows["validation"], scores, validation, rubric, evidence)
 
     readers = [
-        GridReader(dimension.grid, score_token_ids(tokenizer, dimension.grid)) for _, dimension in rubric.predicted
+        GridReader(dimension.grid, score_token_ids(tokenizer, dimension.grid)) for _, dimension, _ in rubric.learned
     ]
     pad = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else tokenizer.eos_token_id
     callbacks: list[TrainerCallback] = [tracking.LocalLog(Path(str(args.output_dir)), contents)]
     return JudgeTrainer(
-        model=get_peft_model(base, lora),
+        model=lora_model(model_args),
         args=args,
         readers=readers,
-        ranges=[dimension.range for _, dimension in rubric.predicted],
+        ranges=[dimension.range for _, dimension, _ in rubric.learned],
         pad_token_id=pad,
         train_rows=rows["train"],
         eval_dataset=rows["validation"],
@@ -188,22 +234,28 @@ def build_trainer(
 
 
 def final_figures(
-    trainer: JudgeTrainer, rubric: Rubric, rows: dict[str, list[Row]], parts: dict[str, list[Sample]], out: Path
+    trainer: JudgeTrainer,
+    rubric: Rubric,
+    rows: dict[str, list[Row]],
+    parts: dict[str, list[Sample]],
+    out: Path,
+    evidence: Evidence | None = None,
 ) -> dict[str, Figures]:
     """Metrics of validation and test, the scores of both beside the adapter (ids and numbers, no texts)."""
-    figures: dict[str, Figures] = {}
+    found: dict[str, Figures] = {}
     for name in ("validation", "test"):
         if name not in rows:
             continue
         scores = judge_rows(trainer, rows[name], rubric, trainer.args.per_device_eval_batch_size)
-        figures[name] = metrics(rows[name], scores, rubric)
+        found[name] = figures(rows[name], scores, parts[name], rubric, evidence)
         if trainer.args.process_index == 0:
-            found = judgements(rows[name], scores, parts[name], rubric, trainer.args.run_name or out.name)
-            write_scores(out / f"{name}_scores.csv", parts[name], rubric, found)
-    return figures
+            judge = trainer.args.run_name or out.name
+            judged = judgements(rows[name], scores, parts[name], rubric, judge, evidence)
+            write_scores(out / f"{name}_scores.csv", parts[name], rubric, judged)
+    return found
 
 
-def save_adapter(trainer: JudgeTrainer, adapter: Path, base: str) -> None:
+def save_adapter(trainer: Trainer, adapter: Path, base: str) -> None:
     """Weights as safetensors, the PEFT config and the digest of the base model that the weights belong to.
 
     Unlike Trainer.save_model without a pickled copy of the arguments.
@@ -212,5 +264,6 @@ def save_adapter(trainer: JudgeTrainer, adapter: Path, base: str) -> None:
     if trainer.args.process_index == 0:
         model: PeftModel = trainer.accelerator.unwrap_model(trainer.model)
         model.save_pretrained(str(adapter), state_dict=state)
+        rename_to_base(adapter, base)
         note_base(adapter, base)
     trainer.accelerator.wait_for_everyone()

@@ -75,10 +75,10 @@ class BucketSampler(torch.utils.data.Sampler[int]):
         yield from order[whole:].tolist()
 
 
-class _SetEpoch(TrainerCallback):
+class SetEpoch(TrainerCallback):
     """Tells the sampler its epoch: accelerate's wrappers hide it where a resumed run skips batches."""
 
-    def __init__(self, trainer: "JudgeTrainer") -> None:
+    def __init__(self, trainer: Any) -> None:
         self.trainer = trainer
 
     def on_epoch_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
@@ -106,7 +106,7 @@ def logits_only_at(head: nn.Module, rows: Tensor, columns: Tensor) -> Iterator[N
 class JudgeTrainer(Trainer):
     """Trains a judge on `Row`s. Loss = ce_weight · ce + raft_weight · raft, mean over the rows of a batch.
 
-    `readers` are in the order of `Rubric.predicted`; `ranges` their (lowest, highest) scores. `score` evaluates a set
+    `readers` are in the order of `Rubric.learned`; `ranges` their (lowest, highest) scores. `score` evaluates a set
     of rows; `validate` turns it into metrics that join the log at each evaluation.
     """
 
@@ -139,7 +139,7 @@ class JudgeTrainer(Trainer):
         )
         # The loss is a mean over the batch already; transformers would otherwise divide it again by a token count.
         self.model_accepts_loss_kwargs = False
-        self.add_callback(_SetEpoch(self))
+        self.add_callback(SetEpoch(self))
         self.head: nn.Module = self.accelerator.unwrap_model(self.model).get_output_embeddings()
 
     def _get_train_sampler(self, train_dataset: Any = None) -> torch.utils.data.Sampler[int] | None:
@@ -187,7 +187,7 @@ class JudgeTrainer(Trainer):
     def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
         if "loss" in logs:
             for name, values in self._parts.items():
-                logs[name] = round(torch.stack(values).mean().item(), 6)
+                logs[name] = round(self.accelerator.gather(torch.stack(values).mean()).mean().item(), 6)
             self._parts.clear()
         super().log(logs, start_time)
 

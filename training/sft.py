@@ -4,6 +4,7 @@
 
 Every key of the config can be overridden on the command line. A run that was stopped goes on from its newest complete
 checkpoint when the same command is given again. The result is output_dir/adapter (PEFT format, with a model card).
+With --dry-run [--tflops N] it prints the memory and time that the run would take, and stops: `training.dry_run`.
 """
 
 import sys
@@ -11,11 +12,15 @@ from typing import Any
 
 import yaml
 
+from eval.benchmarks.cgpst.benchmark import load, read_splits
 from inference.errors import UserError
 from inference.records import Sample
 from inference.rubric import Rubric, load_rubric
 from inference.samples import read_samples
-from training.data import choose, refuse_overlap, split
+from inference.scoring import grid_branches
+from training.data import Evidence, choose, refuse_overlap, split
+from training.dry_run import print_estimate, take_flag
+from training.evidence import load_evidence, need_evidence
 from training.settings import DataSettings, read_settings
 
 
@@ -28,16 +33,42 @@ def main(argv: list[str] | None = None) -> int:
         )
         return 0
     try:
+        arguments, dry, tflops = take_flag(arguments)
         path, overrides = parse(arguments)
         settings, data = read_settings(path, overrides)
-        parts = load_parts(data)
+        rubric, parts = load_parts(data)
+        evidence = load_evidence_of(data, rubric, parts)
+        if dry:
+            estimate_run(settings, data, rubric, parts, evidence, tflops)
+            return 0
         from training.fit import fit
 
-        fit(settings, data, *parts)
+        fit(settings, data, rubric, parts, evidence)
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     return 0
+
+
+def estimate_run(
+    settings: dict[str, Any],
+    data: DataSettings,
+    rubric: Rubric,
+    parts: dict[str, list[Sample]],
+    evidence: Evidence | None,
+    tflops: float | None,
+) -> None:
+    """Print what the run would take. A row is one sequence per prefix of its grid, each with one score position."""
+
+    def rows(tokenizer: Any) -> list[list[tuple[int, int]]]:
+        made, _ = prepare({"train": parts["train"]}, rubric, tokenizer, data.max_prompt_tokens, evidence, data.targets)
+        branches = [grid_branches(learned.dimension.grid) for learned in rubric.learned]
+        return [[(len(row.input_ids) + len(prefix), 1) for prefix in branches[row.reader]] for row in made["train"]]
+
+    from training.arguments import JudgeTrainingArguments
+    from training.fit import prepare
+
+    print_estimate(JudgeTrainingArguments, settings, data, rows, tflops)
 
 
 def parse(arguments: list[str]) -> tuple[str, dict[str, Any]]:
@@ -69,7 +100,7 @@ def load_parts(data: DataSettings) -> tuple[Rubric, dict[str, list[Sample]]]:
     def read(path: str) -> list[Sample]:
         return read_samples(path, rubric, data.columns, rated=True)
 
-    train = read(data.train_file)
+    train = read(data.train_file) if data.train_file is not None else _benchmark_train(data, rubric)
     if data.validation_file is not None:
         validation = read(data.validation_file)
     else:
@@ -78,10 +109,33 @@ def load_parts(data: DataSettings) -> tuple[Rubric, dict[str, list[Sample]]]:
     refuse_overlap(parts["train"], {sample.id for sample in validation}, "validation", "training")
     if data.test_file is not None:
         parts["test"] = read(data.test_file)
-        test_ids = {sample.id for sample in parts["test"]}
-        for name in ("train", "validation"):
-            refuse_overlap(parts[name], test_ids, "test", name)
+    held_out = test_ids(data) | {sample.id for sample in parts.get("test", ())}
+    for name in ("train", "validation"):
+        refuse_overlap(parts[name], held_out, "test", name)
     return rubric, parts
+
+
+def _benchmark_train(data: DataSettings, rubric: Rubric) -> list[Sample]:
+    assert data.benchmark is not None
+    return list(load(data.benchmark.model_copy(update={"part": "train"}), rubric).samples)
+
+
+def test_ids(data: DataSettings) -> set[str]:
+    """Answers that a split holds out for the test."""
+    path = data.benchmark.splits if data.benchmark else data.splits
+    if path is None:
+        return set()
+    return set(read_splits(path, data.benchmark.split if data.benchmark else data.split)["test"])
+
+
+def load_evidence_of(data: DataSettings, rubric: Rubric, parts: dict[str, list[Sample]]) -> Evidence | None:
+    """The evidence that a judge learns from and is validated on; None for raw responses."""
+    if data.evidence is None:
+        return None
+    evidence = load_evidence(data.evidence, rubric, test_ids(data))
+    for samples in parts.values():
+        need_evidence(samples, evidence, data.evidence)
+    return evidence
 
 
 if __name__ == "__main__":

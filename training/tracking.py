@@ -1,5 +1,6 @@
 """Where a training run is written down: local files first, Weights & Biases as a mirror of them."""
 
+import hashlib
 import json
 import os
 import sys
@@ -16,16 +17,23 @@ from inference.run_dir import differences, environment
 from training.validation import Figures
 
 if TYPE_CHECKING:
-    from training.arguments import JudgeTrainingArguments
+    from transformers import TrainingArguments
+
     from training.settings import DataSettings
 
 
 def contents(settings: dict[str, Any], data: "DataSettings") -> dict[str, Any]:
     """The settings with digests of the files and the model that they name: what a run directory belongs to."""
-    files = {name: getattr(data, name) for name in ("rubric", "train_file", "validation_file", "test_file")}
-    digests = {name: file_digest(Path(path)) for name, path in files.items() if path is not None}
+    digests = {name: _digest(Path(path)) for name, path in data.files.items()}
     plain: dict[str, Any] = json.loads(json.dumps(settings, default=str))
     return {**plain, "sha256": {**digests, "model": model_digest(settings["model_name_or_path"])}}
+
+
+def _digest(path: Path) -> str:
+    """Of a file, or of the table of a folder of traces."""
+    if not path.is_dir():
+        return file_digest(path)
+    return hashlib.sha256("".join(file_digest(table) for table in sorted(path.glob("*.arrow"))).encode()).hexdigest()
 
 
 def check_directory(out: Path, settings: dict[str, Any]) -> None:
@@ -61,7 +69,7 @@ def note_settings(out: Path, settings: dict[str, Any]) -> None:
         raise UserError(f"{out}: cannot be written ({error.strerror}); choose another output_dir") from None
 
 
-def set_up_wandb(out: Path, args: "JudgeTrainingArguments") -> None:
+def set_up_wandb(out: Path, args: "TrainingArguments") -> None:
     """Offline unless the user asks for online; asking for it without a login fails here, not after an hour."""
     if "wandb" not in (args.report_to or ()):
         return

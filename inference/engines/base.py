@@ -4,7 +4,7 @@ from typing import Literal, Protocol
 
 from pydantic import Field, model_validator
 
-from inference.config import StrictModel
+from inference.config import Number, StrictModel, Whole
 from inference.records import Call, Completion
 
 
@@ -48,14 +48,14 @@ class EngineConfig(StrictModel):
     """`openai`: the endpoint, such as http://127.0.0.1:8000/v1. Default: the official API."""
     api_key_env: str = Field(default="OPENAI_API_KEY", pattern=r"^[A-Z][A-Z0-9_]*$")
     """`openai`: the name of the environment variable that holds the key, never the key. Local servers need none."""
-    timeout: float = Field(default=120.0, gt=0)
+    timeout: Number = Field(default=120.0, gt=0)
     """`openai`: seconds until a call counts as failed."""
     exact_grid: bool = False
     """`openai`: the server is vLLM, so the log-probabilities of all score strings can be asked for by token id."""
-    batch_size: int = Field(default=32, ge=1)
+    batch_size: Whole = Field(default=32, ge=1)
     """`hf`, `vllm`: calls computed together."""
     dtype: Literal["float32", "bfloat16"] = "float32"
-    max_model_len: int = Field(default=2048, ge=8)
+    max_model_len: Whole = Field(default=2048, ge=8)
     """`hf`, `vllm`: longest prompt plus answer, in tokens."""
 
     @model_validator(mode="after")

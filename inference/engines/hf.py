@@ -8,7 +8,7 @@ import gc
 from collections.abc import Sequence
 from typing import Any
 
-from inference.adapters import Adapter
+from inference.adapters import TEXT_NAMES, Adapter
 from inference.engines.base import EngineConfig
 from inference.engines.local import LocalEngine, require
 from inference.records import Call, Completion, Usage
@@ -142,7 +142,7 @@ def load_model(config: EngineConfig, adapter: Adapter | None, *, merge: bool) ->
     if adapter is not None:
         from peft import PeftModel
 
-        model = PeftModel.from_pretrained(model, str(adapter.path), use_safetensors=True)
+        model = PeftModel.from_pretrained(model, str(adapter.path), use_safetensors=True, key_mapping=TEXT_NAMES)
         if merge and config.dtype == "float32":
             model = model.merge_and_unload()
     return model.to(device).eval()

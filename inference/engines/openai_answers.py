@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 from inference.errors import quoted
 from inference.records import Call, Completion, Token, Usage
+from inference.scoring import is_logprob
 
 # vLLM writes -9999 for a token that the grammar forbids, or whose log-probability it doesn't know.
 _NO_LOGPROB = -9998.0
@@ -35,7 +36,7 @@ def read_chat(call: Call, answer: dict[str, Any]) -> Completion:
             [(top["token"], top["logprob"]) for top in entry.get("top_logprobs") or []],
         )
         for entry in content
-        if entry.get("logprob") is not None
+        if is_logprob(entry.get("logprob"))
     ]
     return _completion(call, _content(call, message), choice.get("finish_reason"), tokens, read_usage(answer))
 
@@ -49,20 +50,28 @@ def read_text(call: Call, answer: dict[str, Any]) -> Completion:
     tokens = [
         _token(text, value, list((top or {}).items()))
         for text, value, top in zip(texts, values, tops, strict=True)
-        if value is not None
+        if is_logprob(value)
     ]
     return _completion(call, choice["text"], choice.get("finish_reason"), tokens, read_usage(answer))
 
 
 def read_usage(answer: dict[str, Any]) -> Usage:
-    """Token counts of an answer; what the server doesn't report is 0."""
+    """Token counts of an answer, as far as the server reports them: `Usage.known` if prompt and completion are there.
+
+    A part is never larger than its whole. Negative counts are none.
+    """
     usage = answer.get("usage") or {}
-    return Usage(
-        prompt=usage.get("prompt_tokens") or 0,
-        cached=(usage.get("prompt_tokens_details") or {}).get("cached_tokens") or 0,
-        completion=usage.get("completion_tokens") or 0,
-        reasoning=(usage.get("completion_tokens_details") or {}).get("reasoning_tokens") or 0,
-    )
+    prompt, completion = _count(usage, "prompt_tokens"), _count(usage, "completion_tokens")
+    if prompt is None or completion is None:
+        return Usage(prompt=prompt or 0, completion=completion or 0, known=False)
+    cached = _count(usage.get("prompt_tokens_details"), "cached_tokens") or 0
+    reasoning = _count(usage.get("completion_tokens_details"), "reasoning_tokens") or 0
+    return Usage(prompt=prompt, cached=min(cached, prompt), completion=completion, reasoning=min(reasoning, completion))
+
+
+def _count(counts: Any, name: str) -> int | None:
+    found = counts.get(name) if isinstance(counts, dict) else None
+    return found if isinstance(found, int) and not isinstance(found, bool) and found >= 0 else None
 
 
 def top_k_grid(grid: Sequence[str], text: str, tokens: Sequence[Token]) -> dict[str, float] | None:
@@ -71,7 +80,7 @@ def top_k_grid(grid: Sequence[str], text: str, tokens: Sequence[Token]) -> dict[
     Alternatives that differ only in white space (" 3", "3") count together; strings beyond the top-k are absent. None
     without log-probabilities, and for any other answer: digits among the alternatives of "I cannot rate this" are no
     score. With scores of two digits None where no alternative is one of those, because a "1" may then be the first
-    half of a "10".
+    half of a "10", and where the answer's own string has no log-probability.
     """
     token = next((token for token in tokens if token.text.strip()), None)
     if token is None or token.text.strip() != text.strip() or text.strip() not in grid:
@@ -80,6 +89,8 @@ def top_k_grid(grid: Sequence[str], text: str, tokens: Sequence[Token]) -> dict[
     for alternative, logprob in token.top.items():
         if alternative.strip() in grid:
             found.setdefault(alternative.strip(), []).append(logprob)
+    if text.strip() not in found:
+        return None
     longest = max(len(score) for score in grid)
     if longest > 1 and not any(len(score) == longest for score in found):
         return None
@@ -97,12 +108,12 @@ def _content(call: Call, message: dict[str, Any]) -> str:
     return str(text)
 
 
-def _token(text: str, logprob: float, alternatives: list[tuple[str, float]]) -> Token:
+def _token(text: str, logprob: float, alternatives: list[tuple[str, float | None]]) -> Token:
     top: dict[str, list[float]] = {}
     for alternative, value in alternatives:
-        if value > _NO_LOGPROB:
+        if value is not None and is_logprob(value) and value > _NO_LOGPROB:
             top.setdefault(alternative, []).append(value)
-    if text not in top:
+    if text not in top and logprob > _NO_LOGPROB:
         top[text] = [logprob]
     merged = {key: values[0] if len(values) == 1 else _log_sum(values) for key, values in top.items()}
     return Token(text=text, logprob=logprob, top=merged)

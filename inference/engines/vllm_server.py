@@ -12,7 +12,7 @@ from typing import Any
 
 from inference.engines.openai_answers import json_object, read_usage
 from inference.records import Call, Completion
-from inference.scoring import grid_branches, grid_logprobs
+from inference.scoring import grid_branches, grid_logprobs, is_logprob
 from inference.tokens import SCORE_CONTEXT, break_up, control_strings, read_score_ids
 
 DIGITS = tuple("0123456789")
@@ -64,7 +64,7 @@ class ExactGrid:
         found = json_object(answer)
         tops = {choice["index"]: choice["logprobs"]["top_logprobs"][0] for choice in found["choices"]}
         read = {
-            prefix: {character: self._value(tops[row], character) for character in followers}
+            prefix: {c: value for c in followers if is_logprob(value := self._value(tops[row], c))}
             for row, (prefix, followers) in enumerate(branches.items())
         }
         return grid_completion(grid, read).model_copy(update={"usage": read_usage(found)})
@@ -76,8 +76,8 @@ class ExactGrid:
             return options
         return {**options, "logprobs": True, "logprob_token_ids": [self._ids[digit] for digit in DIGITS]}
 
-    def _value(self, top: Mapping[str, float], character: str) -> float:
-        return float(top[f"token_id:{self._ids[character]}"])
+    def _value(self, top: Mapping[str, Any], character: str) -> Any:
+        return top[f"token_id:{self._ids[character]}"]
 
     async def _prompt_ids(self, client: Any, call: Call) -> list[int]:
         if call.prompt is not None:

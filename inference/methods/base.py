@@ -6,6 +6,7 @@ from typing import Literal, Protocol, TypeVar
 
 from inference import prompts
 from inference.config import StrictModel
+from inference.copies import Forbidden, forbidden_runs
 from inference.records import Call, Completion, Message, Sample, Score, StepEvidence
 from inference.rubric import Rubric
 
@@ -66,17 +67,33 @@ class Method(Protocol):
 
 
 async def ask_readable(
-    ask: Ask, call: Call, read: Callable[[Completion], tuple[T, str | None]]
+    ask: Ask,
+    call: Call,
+    read: Callable[[Completion], tuple[T, str | None]],
+    merge: Callable[[T, T], T] = lambda _, second: second,
 ) -> tuple[T, Completion]:
     """What `read` makes of the answer. An unreadable one is asked for once more, with the complaint shown to the model.
 
-    `read` returns what it found and a complaint, None where the answer is in order. The second answer stands as it is.
+    `read` returns what it found and a complaint, None where the answer is in order. `merge` makes one of what was found
+    in the first and the second answer. The completion is the first one where nothing of the second was taken.
     """
-    completion = await ask(call)
-    found, complaint = read(completion)
+    first = await ask(call)
+    found, complaint = read(first)
     if complaint is None:
-        return found, completion
+        return found, first
     assert call.messages is not None
-    corrected = (*call.messages, prompts.assistant(completion.text), prompts.complaint_message(complaint))
-    completion = await ask(call.model_copy(update={"messages": corrected}))
-    return read(completion)[0], completion
+    corrected = (*call.messages, prompts.assistant(first.text), prompts.complaint_message(complaint))
+    second = await ask(call.model_copy(update={"messages": corrected}))
+    again, _ = read(second)
+    merged = merge(found, again)
+    return merged, first if merged == found != again else second
+
+
+def readable_scores(first: tuple[Score, ...], second: tuple[Score, ...]) -> tuple[Score, ...]:
+    """Of each score the second reading, or the first where that could not be read."""
+    return tuple(a if b.unscored else b for a, b in zip(first, second, strict=True))
+
+
+def long_quotations(rubric: Rubric, sample: Sample) -> Forbidden:
+    """What evidence on a response must not repeat of it: what neither the scenario nor the rubric says."""
+    return forbidden_runs(sample.responses.values(), [sample.scenario, sample.subject, prompts.describe(rubric)])

@@ -10,14 +10,14 @@ from collections.abc import Sequence
 
 from inference import prompts
 from inference.answers import read_evidence, unscored_step
-from inference.methods.base import Answers, Ask, Asks, Settings, ask_readable
+from inference.methods.base import Answers, Ask, Asks, Settings, ask_readable, long_quotations
 from inference.methods.direct import TOKENS_PER_SCORE, answers, ask_scores, rows
-from inference.quotations import cut_across, cut_quotations, forbidden_runs
+from inference.quotations import cut_across, cut_memory, cut_quotations
 from inference.records import Completion, Sample, Score, StepEvidence
 from inference.rubric import Dimension, Rubric, Step
 from inference.schemas import NO_CHOICE, evidence_schema, scores_schema
 
-TOKENS_PER_TEXT, TOKENS_PER_NAME, MEMORY_TOKENS = 64, 12, 170
+TOKENS_PER_TEXT, TOKENS_PER_NAME, MEMORY_TOKENS = 128, 12, 170
 """Of an answer at worst: each text of evidence, each name in place of one, each memory, with its key."""
 
 
@@ -43,20 +43,21 @@ async def analyse(rubric: Rubric, sample: Sample, ask: Ask, settings: Settings) 
     if settings.stepwise:
         found = await _by_step(rubric, sample, ask, settings)
     else:
-        found = await _ask_evidence(rubric, sample, rubric.answered, {}, ask, settings)
-    forbidden = forbidden_runs(sample.responses.values(), [sample.scenario, prompts.describe(rubric)])
+        found = await _at_once(rubric, sample, ask, settings)
+    forbidden = long_quotations(rubric, sample)
     # In the order in which the judge reads them: what is left of a quotation may go on in the next label.
     parts = [(step, part) for step in rubric.answered if isinstance(part := found[step.name], StepEvidence)]
     labels = [prompts.evidence_labels(step) for step, _ in parts]
     cut = cut_across([cut_quotations(part, forbidden) for _, part in parts], labels, forbidden)
-    return found | {part.step: part for part in cut}
+    # No later analysis is to come, so memories are cut as well.
+    return found | {part.step: cut_memory(part, forbidden) for part in cut}
 
 
 async def _by_step(rubric: Rubric, sample: Sample, ask: Ask, settings: Settings) -> dict[str, StepEvidence | str]:
     found: dict[str, StepEvidence | str] = {}
     memories: dict[str, str] = {}
     for step in rubric.answered:
-        if not sample.responses.get(step.name, "").strip():
+        if not _is_answered(sample, step):
             found[step.name] = nothing(step)  # there is nothing to ask about
             continue
         remembered = memories if settings.memory else {}
@@ -65,6 +66,16 @@ async def _by_step(rubric: Rubric, sample: Sample, ask: Ask, settings: Settings)
         if isinstance(part, StepEvidence):
             memories[step.name] = part.memory
     return found
+
+
+async def _at_once(rubric: Rubric, sample: Sample, ask: Ask, settings: Settings) -> dict[str, StepEvidence | str]:
+    steps = [step for step in rubric.answered if _is_answered(sample, step)]
+    asked = await _ask_evidence(rubric, sample, steps, {}, ask, settings) if steps else {}
+    return {step.name: asked.get(step.name, nothing(step)) for step in rubric.answered}
+
+
+def _is_answered(sample: Sample, step: Step) -> bool:
+    return bool(sample.responses.get(step.name, "").strip())
 
 
 async def _ask_evidence(
@@ -84,8 +95,15 @@ async def _ask_evidence(
         found = read_evidence(steps, completion)
         return found, next((part for part in found.values() if isinstance(part, str)), None)
 
-    found, _ = await ask_readable(ask, call, read)
+    found, _ = await ask_readable(ask, call, read, _readable)
     return found
+
+
+def _readable(
+    first: dict[str, StepEvidence | str], second: dict[str, StepEvidence | str]
+) -> dict[str, StepEvidence | str]:
+    """Of each step the second reading, or the first where that could not be read."""
+    return {name: first[name] if isinstance(part, str) else part for name, part in second.items()}
 
 
 def _tokens(dimension: Dimension) -> int:

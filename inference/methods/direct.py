@@ -1,14 +1,14 @@
 """Judging the raw response at once: all scores in one call, without an analysis before them.
 
-`direct` prompts any chat model, `tat` has it write a table of evidence and scores together (Table as Thought),
-`compact` asks a learned judge, one token per dimension.
+`direct` prompts any chat model, `tat` has it write a table of evidence and scores together (Table as Thought).
 """
 
 from collections.abc import Sequence
 
 from inference import prompts
 from inference.answers import complaint_of, read_scores, read_table
-from inference.methods.base import Answers, Ask, Asks, Settings, ask_readable
+from inference.methods.base import Answers, Ask, Asks, Settings, ask_readable, long_quotations, readable_scores
+from inference.quotations import cut_quotations
 from inference.records import Call, Completion, Sample, Score
 from inference.rubric import Rubric, Step
 from inference.schemas import scores_schema, table_schema
@@ -43,7 +43,7 @@ async def ask_scores(ask: Ask, call: Call, steps: Sequence[Step]) -> tuple[Score
         found = read_scores(steps, completion)
         return found, complaint_of(found)
 
-    scores, _ = await ask_readable(ask, call, read)
+    scores, _ = await ask_readable(ask, call, read, readable_scores)
     return scores
 
 
@@ -83,24 +83,13 @@ async def tat(rubric: Rubric, sample: Sample, asks: Asks, settings: Settings) ->
         scores, evidence = read_table(rubric, completion)
         return Answers(scores, evidence), complaint_of(scores)
 
-    found, _ = await ask_readable(asks.judge, call, read)
-    return found
+    found, _ = await ask_readable(asks.judge, call, read, _readable_rows)
+    forbidden = long_quotations(rubric, sample)
+    return Answers(found.scores, tuple(cut_quotations(part, forbidden) for part in found.evidence))
 
 
-async def compact(rubric: Rubric, sample: Sample, asks: Asks, settings: Settings) -> Answers:
-    """One call of one token per dimension, on the plain prompt the judge was trained on.
-
-    Items are not asked for one by one: the judge has learned the score of the whole step.
-    """
-    scores = []
-    for step, dimension in rubric.predicted:
-        prompt = prompts.compact_prompt(rubric, step, dimension, sample)
-        call = Call(
-            prompt=prompt,
-            grid=dimension.grid,
-            max_tokens=len(dimension.grid[-1]),
-            temperature=settings.temperature,
-            repeat=settings.repeat,
-        )
-        scores.append(read_number_answer(step.name, dimension, await asks.judge(call)))
-    return Answers(tuple(scores))
+def _readable_rows(first: Answers, second: Answers) -> Answers:
+    """Of each score and each step's evidence the second reading, or the first where that could not be read."""
+    evidence = {part.step: part for part in first.evidence}
+    evidence |= {part.step: part for part in second.evidence if part.texts or any(part.items)}
+    return Answers(readable_scores(first.scores, second.scores), tuple(evidence.values()))

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from inference import prompts
 from inference.answers import complaint_of, read_choice, read_noted_scores
-from inference.methods.base import Answers, Ask, Asks, Settings, ask_readable
+from inference.methods.base import Answers, Ask, Asks, Settings, ask_readable, readable_scores
 from inference.methods.direct import TOKENS_PER_SCORE, answers
 from inference.records import Completion, Message, Sample, Score
 from inference.rubric import Rubric, Step
@@ -86,7 +86,7 @@ class _Scorer:
             found = read_noted_scores(step, completion)
             return found, complaint_of(found)
 
-        scores, completion = await ask_readable(self._ask, call, read)
+        scores, completion = await ask_readable(self._ask, call, read, readable_scores)
         return _Proposal(completion.text, scores)
 
 

@@ -1,11 +1,11 @@
-"""What judges of raw responses are shown: `direct`, `compact`, step by step, in a table, and to choose a proposal."""
+"""What chat judges of raw responses are shown: `direct`, step by step, in a table, and to choose a proposal."""
 
 from collections.abc import Sequence
 
 from inference.prompts.describe import describe, noted_form, scores_form, table_form
 from inference.prompts.text import defuse, fence, render
 from inference.records import Message, Sample
-from inference.rubric import Dimension, Rubric, Step
+from inference.rubric import Rubric, Step
 
 
 def system(content: str) -> Message:
@@ -89,14 +89,3 @@ def responses(rubric: Rubric, sample: Sample, steps: Sequence[Step] = ()) -> str
         title = f"Response to step {step.name}:" if named else "Response:"
         parts.append(f"{title}\n{fence(defuse(sample.responses.get(step.name, '')))}")
     return "\n\n".join(parts)
-
-
-def compact_prompt(rubric: Rubric, step: Step, dimension: Dimension, sample: Sample) -> str:
-    """Plain text of a learned judge; the text that follows is the score string of `dimension`.
-
-    Line breaks and runs of blanks in the response become one space, so that the layout can't be forged.
-    """
-    subject = " ".join(defuse(sample.scenario).split())
-    response = " ".join(defuse(sample.responses.get(step.name, "")).split())
-    question = "" if rubric.single else f"{step.name} {dimension.name}\n"
-    return f"{subject}: {response}\n{question}"

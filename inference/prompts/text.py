@@ -12,11 +12,17 @@ _CONTROL = re.compile(
     r"|\[(?=/?INST\])",
     re.IGNORECASE,
 )
+_HALF_PAIR = re.compile("[\ud800-\udfff]")
+
+
+def sound(text: str) -> str:
+    """`text` with U+FFFD for each half of a surrogate pair, which neither a request nor a file could hold."""
+    return _HALF_PAIR.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
 def defuse(text: str) -> str:
-    """`text` without any chat-template control token: ``<|im_end|>`` becomes ``< |im_end|>``."""
-    return _CONTROL.sub(lambda match: match.group() + " ", text)
+    """`sound` text without any chat-template control token: ``<|im_end|>`` becomes ``< |im_end|>``."""
+    return _CONTROL.sub(lambda match: match.group() + " ", sound(text))
 
 
 def fence(text: str) -> str:

@@ -11,7 +11,7 @@ from cgpst_files import RUBRIC, SCENARIOS, entry, plain, save, scenario_file
 
 from eval.benchmarks.cgpst.benchmark import CgpstConfig, load
 from eval.benchmarks.cgpst.ratings import write_ratings
-from eval.benchmarks.cgpst.scenarios import Scenario, write_scenarios
+from eval.benchmarks.cgpst.scenarios import Scenario, scenario_subject, write_scenarios
 from eval.run import EvalConfig, evaluate
 from inference.config import load_config
 from inference.errors import UserError
@@ -164,3 +164,10 @@ def test_faults_of_the_config_have_their_line(benchmark: dict[str, Any], message
 def test_aut_stays_the_default(tmp_path: Path) -> None:
     found = load_config(eval_config(tmp_path, {"test": "x.csv"}), EvalConfig)
     assert found.benchmark.name == "aut"
+
+
+def test_a_scenario_in_one_line_is_its_theme_and_its_gist() -> None:
+    told = Scenario("Cabs", "A long text.", {"gist": "They strand people."})
+    assert scenario_subject(told) == "Cabs. They strand people."
+    assert scenario_subject(Scenario("Cabs", "A long text.", {"gist": " "})) == "Cabs"
+    assert scenario_subject(Scenario("Cabs", "A long text.")) == "Cabs"

@@ -43,9 +43,12 @@ def score_content(tmp_path: Path) -> dict[str, Any]:
 @given(st.dictionaries(NAMES, st.dictionaries(st.sampled_from(STEPS), st.text())))
 def test_responses(tmp_path_factory: pytest.TempPathFactory, texts: dict[str, dict[str, str]]) -> None:
     path = tmp_path_factory.mktemp("responses") / "r.json"
+    found = {name: SCENARIOS[name[4:]] for name in texts}
     samples = [
-        Sample(id=name, scenario=SCENARIOS[name[4:]].text, scenario_id=name[4:], responses=steps)
-        for name, steps in texts.items()
+        Sample(
+            id=name, scenario=found[name].text, scenario_id=name[4:], subject=found[name].theme, responses=texts[name]
+        )
+        for name in texts
     ]
     write_responses(path, samples, RUBRIC)
     assert read_responses(path, RUBRIC, SCENARIOS) == samples
@@ -159,7 +162,7 @@ def test_what_is_written_is_the_most_likely_score_rounded(tmp_path: Path) -> Non
 
 
 def test_judgements_of_whole_steps_come_without_items(tmp_path: Path) -> None:
-    whole = tuple(Score(step=s.name, dimension=d.name, value=1.0, top=1.0) for s, d in RUBRIC.predicted)
+    whole = tuple(Score(step=s.name, dimension=d.name, value=1.0, top=1.0) for s, d in RUBRIC.unsummed)
     write_scores(tmp_path / "s.json", [judgement(list(whole))], RUBRIC)
     (read,) = read_scores(tmp_path / "s.json", RUBRIC, "judge")
     assert read.items == ()

@@ -309,7 +309,7 @@ def test_many_dimensions_read_back_the_same(tmp_path: Path, sums: bool) -> None:
             method="direct",
             rubric="r",
             repeat=repeat,
-            scores=aggregate(rubric, [answer(*pair) for pair in rubric.predicted]),
+            scores=aggregate(rubric, [answer(*pair) for pair in rubric.unsummed]),
         )
         for sample in samples
         for repeat in range(2)

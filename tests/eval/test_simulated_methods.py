@@ -5,6 +5,7 @@ So prompts, schemas, parsing, aggregation and metrics are consistent with each o
 
 import asyncio
 import math
+import re
 from typing import Any
 
 import pytest
@@ -17,8 +18,11 @@ from inference.engines.base import EngineConfig
 from inference.engines.scripted import Answer, ScriptedEngine
 from inference.judgement_file import JudgementFile
 from inference.judges import JudgeConfig
-from inference.prompts import compact_prompt
+from inference.methods.base import long_quotations
+from inference.prompts import analyst_prompt, evidence_line, raw_questions
+from inference.quotations import cut_memory
 from inference.records import Call, Completion, Judgement, Sample
+from inference.rubric import Step
 from inference.runner import run_judges
 from inference.store import Store
 
@@ -40,24 +44,58 @@ JUDGES: dict[str, dict[str, Any]] = {
     "no_evidence": {"method": "creaeval", "evidence": False},
     "not_decoupled": {"method": "creaeval", "decoupled": False},
     "compact": {"method": "compact", "model": "learned"},
+    "compact_creaeval": {"method": "compact_creaeval", "model": "learned"},
 }
 """Judge → settings; the model's name says how it answers."""
 
 
 ASKS = {"direct": 1, "direct_by_step": 6, "cot": 6, "tot": 24, "got": 48, "tat": 1, "creaeval": 7, "by_step": 12}
 """Calls per response."""
-LEARNED = {
-    compact_prompt(CGPST, step, dimension, sample): TRUTH[sample.id][f"{step.name}.{dimension.name}"]
-    for sample in SAMPLES
-    for step, dimension in CGPST.predicted
-}
 
 
-def learned(call: Call) -> Completion:
-    """What a learned judge without error says of a whole step."""
-    score = f"{LEARNED[call.prompt or '']:.0f}"
-    assert score in (call.grid or ())
-    return Completion(text=score, grid_logprobs={score: 0.0})
+class Learned:
+    """Learned models without error: a judge of raw responses, an analyst that writes the simulated evidence and what
+    each text is worth, and a judge of evidence that sees no more than its prompt.
+    """
+
+    def __init__(self) -> None:
+        self.scores: dict[str, float] = {}
+        self.lines: dict[str, str] = {}
+        for sample in SAMPLES:
+            self._learn(sample)
+
+    def _learn(self, sample: Sample) -> None:
+        response = RESPONSE_OF[sample.id]
+        truth = {(score.key, score.item): score.value for score in response.truth}
+        for question in raw_questions(CGPST, sample):
+            step, dimension, per_item = CGPST.learned[question.learned]
+            key = f"{step.name}.{dimension.name}"
+            # Of items that don't count only that is known; their other scores must not matter.
+            value = truth.get((key, question.item), dimension.range[1]) if per_item else TRUTH[sample.id][key]
+            self.scores[question.prompt] = value or 0.0
+        for part in response.evidence:
+            step = next(step for step in CGPST.answered if step.name == part.step)
+            for item, texts in enumerate(part.items, 1) if step.items else [(None, part.texts)]:
+                worth = {d.name: truth.get((f"{step.name}.{d.name}", item)) for d in step.asked}
+                said = {
+                    name: text if worth[name] is None else f"{text} (worth {worth[name]:.0f})"
+                    for name, text in texts.items()
+                }
+                self.lines[_shown(sample, step, item)] = evidence_line(step, said)
+
+    def __call__(self, call: Call) -> Completion:
+        prompt = call.prompt or ""
+        if call.grid is None:
+            return Completion(text=self.lines["".join(prompt.splitlines(keepends=True)[-2:])])
+        worth = re.search(r"\(worth (\d+)\)", prompt)
+        score = f"{self.scores[prompt]:.0f}" if prompt in self.scores else worth[1] if worth else call.grid[-1]
+        assert score in call.grid
+        return Completion(text=score, grid_logprobs={score: 0.0})
+
+
+def _shown(sample: Sample, step: Step, item: int | None) -> str:
+    """What an analyst is shown last: which step or item it is, and its text."""
+    return "".join(analyst_prompt(sample, step, item).splitlines(keepends=True)[-2:])
 
 
 def build(config: EngineConfig) -> ScriptedEngine:
@@ -65,7 +103,7 @@ def build(config: EngineConfig) -> ScriptedEngine:
         "sound": KnownTruth(CGPST, RESPONSES),
         "one": KnownTruth(CGPST, RESPONSES, scorers=1),
         "hasty": KnownTruth(CGPST, RESPONSES, hasty=True),
-        "learned": learned,
+        "learned": Learned(),
     }
     return ScriptedEngine(config, answers[config.model])
 
@@ -106,7 +144,8 @@ def test_every_score_of_an_item_is_the_true_one(name: str, judged: Judged) -> No
     for judgement in judged[name]:
         found = {(score.key, score.item): score.choice or score.value for score in judgement.items}
         truth = {(s.key, s.item): s.choice or s.value for s in RESPONSE_OF[judgement.sample_id].truth if s.item}
-        assert len(found) == 2 * 8 * 4 + 5 * 2
+        if name != "compact_creaeval":  # asks nothing about blank items
+            assert len(found) == 2 * 8 * 4 + 5 * 2
         assert {place: found[place] for place in truth} == truth
 
 
@@ -120,7 +159,9 @@ def test_evidence_is_kept_with_the_judgement(name: str, judged: Judged) -> None:
     for judgement in judged[name]:
         assert [part.step for part in judgement.evidence] == [step.name for step in CGPST.answered]
         if name != "tat":
-            known = {part.step: part.memory for part in RESPONSE_OF[judgement.sample_id].evidence}
+            response = RESPONSE_OF[judgement.sample_id]
+            forbidden = long_quotations(CGPST, as_sample(response))
+            known = {part.step: cut_memory(part, forbidden).memory for part in response.evidence}
             assert {part.step: part.memory for part in judgement.evidence} == known
 
 

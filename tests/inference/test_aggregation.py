@@ -210,3 +210,15 @@ def test_an_item_that_may_count_needs_its_further_answers() -> None:
     assert (found["list.fluency"].value, found["list.fluency"].top) == (2, 3)
     assert found["list.detail"].unscored == "item 2: no answer on detail"
     assert found["list.flexibility"].unscored == "item 2: no answer on kind"
+
+
+def test_an_item_that_most_likely_does_not_count_needs_no_choice() -> None:
+    """An analyst names no category of such an item, and the judge is never quite sure that it doesn't count."""
+    rated = [s for s in answers([1, 0, 1], [2, 1, 1], SURE) if not (s.item == 2 and s.dimension in ("fluency", "kind"))]
+    none = Score(step="list", dimension="kind", item=2, unscored="no name")
+    likely = {s.key: s for s in aggregate(RUBRIC, [*rated, none, number("fluency", 2, 0.2, 0)])}
+    others = {choice for number, part in enumerate(SURE) if number != 1 for choice in part}
+    assert (likely["list.flexibility"].value, likely["list.flexibility"].top) == (len(others), len(others))
+    assert likely["list.detail"].value == pytest.approx(2 + 0.2 + 1)
+    counts = {s.key: s for s in aggregate(RUBRIC, [*rated, none, number("fluency", 2, 0.8, 1)])}
+    assert counts["list.flexibility"].unscored == "item 2: no name"

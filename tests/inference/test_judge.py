@@ -8,17 +8,19 @@ from pathlib import Path
 
 import pytest
 import yaml
+from rich.console import Console
 
 from inference.engines.base import EngineConfig
 from inference.engines.scripted import ScriptedEngine
 from inference.errors import UserError
-from inference.estimate import estimate
+from inference.estimate import Estimate, estimate
 from inference.judge import judge_file, judge_samples
 from inference.judges import JudgeConfig, Price
 from inference.methods import METHODS, Answers, Asks, Settings
 from inference.records import Call, Judgement, Sample, Score, Usage
 from inference.rubric import Rubric
 from inference.score_file import write_scores
+from inference.tables import estimate_table
 
 ROOT = Path(__file__).parents[2]
 MakeSamples = Callable[[int], list[Sample]]
@@ -96,6 +98,46 @@ def test_an_estimate_by_hand(aut_rubric: Rubric, make_judge: MakeJudge) -> None:
     found = asyncio.run(estimate(samples, judge, aut_rubric))
     assert (found.calls, found.prompt_tokens, found.completion_tokens, found.exact) == (4, 14, 4, False)
     assert found.price == pytest.approx(14 + 40)
+
+
+def test_an_estimate_counts_no_empty_responses(aut_rubric: Rubric, make_judge: MakeJudge) -> None:
+    samples = [Sample(id=text, scenario="rope", responses={"use": text}) for text in ("", "  \n", "a swing")]
+    found = asyncio.run(estimate(samples, make_judge(), aut_rubric))
+    assert (found.calls, found.prompt_tokens) == (1, 4)
+
+
+def test_an_analyst_is_estimated_at_its_own_price(plan_rubric: Rubric, make_judge: MakeJudge) -> None:
+    samples = [Sample(id="p", scenario="flood", responses={"ideas": "a dam", "outcome": "a plan"})]
+    free, dear = {"input": 0, "output": 0}, {"input": 1e6, "output": 1e6}
+
+    def of(own: object, analyst: object, **options: object) -> Estimate:
+        model = {"engine": "scripted", "model": "a", "max_tokens": 50, "price": analyst}
+        judge = make_judge(method="creaeval", price=own, analyst=model, **options)
+        return asyncio.run(estimate(samples, judge, plan_rubric))
+
+    analysis, judging = of(free, dear), of(dear, free)
+    assert (analysis.calls, analysis.follows) == (3, True)  # two steps, and the scores
+    assert analysis.price is not None
+    assert judging.price is not None
+    assert analysis.price + judging.price == analysis.prompt_tokens + analysis.completion_tokens
+    assert analysis.price > 2 * 50
+    assert of(dear, None).price is None
+    assert of(None, dear).price is None
+    alone = make_judge(method="creaeval", price=dear)
+    found = asyncio.run(estimate(samples, alone, plan_rubric))
+    assert found.price == found.prompt_tokens + found.completion_tokens
+
+
+@pytest.mark.parametrize(("method", "limit"), [("direct", "at most 1"), ("tat", "at most 1"), ("cot", "about 1")])
+def test_a_dry_run_says_which_prices_are_no_limits(
+    plan_rubric: Rubric, make_judge: MakeJudge, method: str, limit: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    samples = [Sample(id="p", scenario="flood", responses={"ideas": "a dam", "outcome": "a plan"})]
+    found = asyncio.run(estimate(samples, make_judge(method=method), plan_rubric)).model_copy(update={"price": 1.0})
+    Console(width=200).print(estimate_table([found], 1))
+    shown = capsys.readouterr().out
+    assert f"{limit}.0000" in shown
+    assert ("about" in shown.split("at most")[-1]) == (limit == "about 1")
 
 
 @pytest.mark.slow

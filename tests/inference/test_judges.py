@@ -87,6 +87,19 @@ def test_a_grid_hands_on_settings_options_and_repeats() -> None:
         ({"methods": ["direct", {"method": "direct", "judge_scope": "step"}]}, "twice"),
         ({"judges": named("j1", "j1")}, "twice"),
         ({"analysts": named("a1", "a1")}, "twice"),
+        ({"analysts": named("a1"), "methods": ["direct", "tat"]}, "no method of the grid has an analysis"),
+        (
+            {"analysts": named("a1"), "methods": [{"method": "creaeval", "evidence": False}]},
+            "no method of the grid has an analysis",
+        ),
+        (
+            {"judges": named("j" * 40), "methods": [{"method": "creaeval", "id": "m" * 40}]},
+            rf"made of {'j' * 40}, {'m' * 40} has more than 80 characters; give its model, method or analyst",
+        ),
+        (
+            {"judges": named("j" * 40), "analysts": named("a" * 40)},
+            f"{'j' * 40}, creaeval, {'a' * 40} has more than 80",
+        ),
         ({"methods": []}, "at least 1"),
         ({"judges": []}, "at least 1"),
         ({"methods": ["sot"]}, "method"),
@@ -133,6 +146,27 @@ def test_a_scope_belongs_to_direct_and_creaeval(method: str) -> None:
 def test_an_analyst_without_an_analysis_is_refused(settings: dict[str, Any]) -> None:
     with pytest.raises(ValidationError, match="no analysis of its own"):
         judge(**settings, analyst=SCRIPTED)
+
+
+@pytest.mark.parametrize(
+    ("off", "idle", "value"),
+    [
+        ("decoupled", "judge_scope", "step"),
+        ("decoupled", "memory", False),
+        ("decoupled", "stepwise", False),
+        ("evidence", "decoupled", False),
+        ("evidence", "memory", False),
+        ("evidence", "stepwise", False),
+        ("stepwise", "memory", False),
+    ],
+)
+def test_options_without_effect_are_refused(off: str, idle: str, value: object) -> None:
+    with pytest.raises(ValidationError, match=f"{idle}: no effect beside `{off}: false`"):
+        judge(method="creaeval", **{off: False, idle: value})
+
+
+def test_a_scope_has_an_effect_without_evidence() -> None:
+    assert judge(method="creaeval", evidence=False, judge_scope="step").settings(0).judge_scope == "step"
 
 
 def test_what_tokens_cost() -> None:

@@ -1,7 +1,10 @@
 """No run of eight words of a response reaches the judge of evidence, whatever the analyst copies."""
 
 import json
+import random
 import re
+import time
+import unicodedata
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -14,7 +17,8 @@ from eval.benchmarks.cgpst.ratings import read_ratings
 from eval.benchmarks.cgpst.samples import to_samples
 from eval.benchmarks.cgpst.scenarios import read_scenarios
 from inference import prompts
-from inference.quotations import CUT, cut_across, cut_quotations, forbidden_runs
+from inference.copies import LETTERS, LONG_TEXT, forbidden_runs
+from inference.quotations import CUT, cut_across, cut_memory, cut_quotations
 from inference.records import Call, Completion, Sample, StepEvidence
 
 Copy = Callable[[str], Iterator[str]]
@@ -168,7 +172,11 @@ def test_evidence_holds_no_run_of_eight_words(raw: str, allowed: str, text: str)
     # What remains are words of the text, in their order, and as many as possible: nothing is cut without a copy.
     remaining = iter(spoken(text + raw))
     assert all(word in remaining for word in spoken(left))
-    assert (left == text + raw) == (cut.cut == 0) == (not (eights(text + raw) & eights(raw)) - eights(allowed))
+    assert (left == text + raw) == (cut.cut == 0)
+    if (eights(text + raw) & eights(raw)) - eights(allowed):
+        assert cut.cut
+    elif len(spoken(text + raw)) < LONG_TEXT and len("".join(spoken(raw))) < LETTERS:
+        assert not cut.cut
 
 
 @given(st.lists(SPEECH, min_size=6, max_size=6), st.sampled_from(COPIES))
@@ -186,6 +194,7 @@ def cut(text: str, raw: str, allowed: str = "") -> tuple[str, int]:
 
 
 RAW = "One two three four five six seven eight nine ten eleven twelve."
+OWN = " ".join(f"own{number}" for number in range(21))
 
 
 @pytest.mark.parametrize(
@@ -200,7 +209,12 @@ RAW = "One two three four five six seven eight nine ten eleven twelve."
         ),
         (
             f"{RAW} Then it says: {RAW}",
-            f"One two three four five six seven {CUT} . Then it says: One two three four five six seven {CUT} .",
+            f"One two three four five six seven {CUT} . Then it says: {CUT} .",  # a text of 27 words, 24 copied
+            2,
+        ),
+        (
+            f"{RAW} {OWN}: {RAW[:39]}",
+            f"One two three four five six seven {CUT} . {OWN}: One two three four five six seven {CUT}",
             2,
         ),
         (
@@ -252,6 +266,142 @@ def test_a_response_that_holds_our_labels_alone_changes_nothing() -> None:
     assert cut_across([part], labels, forbidden_runs([labels[0][0]], [])) == [part]
 
 
+PLAIN = (
+    "The old harbour office finally borrowed a façade from the naive fishermen because infrastructure "
+    "costs more than the council of the town would ever offer them in one wet winter"
+)
+DISGUISES: dict[str, Callable[[str], str]] = {
+    "zero width": lambda text: "\u200b".join(text),
+    "soft hyphens": lambda text: text.replace("o", "o\u00ad"),
+    "full width": lambda text: "".join(chr(ord(c) + 0xFEE0) if c.isascii() and c.isalpha() else c for c in text),
+    "decomposed": lambda text: unicodedata.normalize("NFD", text),
+    "accents": lambda text: text.replace("e", "é").replace("n", "n\u0323"),
+    "ligatures": lambda text: text.replace("ffi", "ﬃ").replace("fi", "ﬁ"),
+    "line breaks": lambda text: text.replace("infrastructure", "infra-\nstructure").replace("harbour", "har- bour"),
+    "Cyrillic": lambda text: text.translate(str.maketrans("aeopcxTi", "аеорсхТі")),
+    "Greek": lambda text: text.translate(str.maketrans("oviaT", "ονιαΤ")),
+    "bold": lambda text: "".join(chr(ord(c) - 97 + 0x1D41A) if "a" <= c <= "z" else c for c in text),
+    "invisible letters": lambda text: "\u3164".join(text),
+    "backspaces": lambda text: text.replace("e", "e\x08"),
+    "glued": lambda text: text.replace(" ", ""),
+    "glued in pairs": lambda text: re.sub(r"(\S+) (\S+)", r"\1\2", text),
+    "spaced": lambda text: " ".join(text.replace(" ", "")),
+    "dotted": lambda text: ".".join(text),
+    "a filler after seven": lambda text: re.sub(r"((?:\S+ ){7})", r"\1hm ", text),
+    "a filler after five": lambda text: re.sub(r"((?:\S+ ){5})", r"\1hm ", text),
+    "out of order": lambda text: " ".join([*text.split()[14:], *text.split()[7:14], *text.split()[:7]]),
+}
+
+
+@pytest.mark.parametrize("name", DISGUISES)
+@pytest.mark.parametrize("turned", [False, True])
+def test_a_disguised_copy_is_cut(name: str, turned: bool) -> None:
+    """Whichever of the response and the evidence is in disguise, a third of the words is left at most."""
+    raw, text = PLAIN, DISGUISES[name](PLAIN)
+    if turned:
+        raw, text = text, raw
+    left, count = cut(f"Says: {text}; no more.", raw)
+    assert count
+    assert left.startswith("Says: ")
+    assert left.endswith("; no more.")
+    assert len(left) < len("Says: ; no more.") + len(text) / 2
+    assert CUT in left
+
+
+def test_short_words_in_disguise_are_cut_after_the_seventh() -> None:
+    left, count = cut("Ве аs ıt mау bе, \u200dwе аll ɡо hоmе nоw", "Be as it may be, we all go home now. So it is.")
+    assert (left, count) == (f"Ве аs ıt mау bе, \u200dwе аll {CUT}", 1)
+
+
+def test_accents_of_the_last_letter_go_with_it() -> None:
+    text = unicodedata.normalize("NFD", "one two three four five six seven café, then")
+    assert cut(text, "one two three four five six seven café") == (f"one two three four five six seven {CUT} , then", 1)
+
+
+@pytest.mark.parametrize("name", ["zero width", "decomposed", "full width"])
+def test_korean_and_japanese_count_by_character(name: str) -> None:
+    raw = "자율주행차가거리를달린다 橋ガ水車ハ動ク"
+    left, count = cut(DISGUISES[name](raw), raw)
+    assert count
+    assert unicodedata.normalize("NFC", left.replace("\u200b", "")) == f"자율주행차가거 {CUT}"
+
+
+def test_seven_long_words_may_be_quoted() -> None:
+    raw = "municipal infrastructure administrations systematically underestimate recurring maintenance obligations"
+    text = f'names "{" ".join(raw.split()[:7])}" and nothing else'
+    assert cut(text, raw) == (text, 0)
+
+
+def test_hyphens_of_a_compound_stay_hyphens() -> None:
+    raw = "a self-\ndriving car may take us to the well-known mill"
+    assert cut("a self-driving car may take us to the mill", raw)[1] == 1
+    assert cut("a selfdriving car may take us to the mill", raw)[1] == 1
+    assert cut("a self-driving car may take us", raw) == ("a self-driving car may take us", 0)
+
+
+def test_a_long_text_may_be_half_copied() -> None:
+    copied = "one two three four five own six seven eight nine ten"
+    assert cut(f"{copied} {' '.join(OWN.split()[:9])}", RAW)[1] == 0
+    assert cut(f"{copied} {' '.join(OWN.split()[:8])}", RAW)[1] == 0  # 19 words
+    assert cut(f"{copied} eleven {' '.join(OWN.split()[:8])}", RAW) == (
+        f"one two three four five own {CUT} {' '.join(OWN.split()[:8])}",
+        1,
+    )
+
+
+@pytest.mark.parametrize("disguise", ["plain", "glued", "windows", "line breaks"])
+@pytest.mark.parametrize("vocabulary", [3, 60, 6000])
+def test_a_long_hostile_text_is_cut_in_a_second(disguise: str, vocabulary: int) -> None:
+    chosen = random.Random(0)
+    raw = " ".join(f"{chosen.randrange(vocabulary)}wörd" for _ in range(5500))
+    tokens = raw.split()
+    text = {
+        "plain": raw,
+        "glued": raw.replace(" ", ""),
+        "windows": " ".join(" ".join([*tokens[at : at + 12], "own"]) for at in range(0, 2700, 6)),
+        "line breaks": raw.replace(" ", "-\n"),
+    }[disguise]
+    forbidden = forbidden_runs([raw], [])
+    began = time.process_time()
+    part = cut_quotations(StepEvidence(step="use", texts={"a": text}), forbidden)
+    cut_across([part], [["label"]], forbidden)
+    assert time.process_time() - began < 1
+    assert not eights(part.texts["a"]) & eights(raw)
+
+
+def test_memories_are_cut_before_they_are_kept() -> None:
+    part = StepEvidence(step="use", texts={"a": "short"}, memory=RAW, cut=1)
+    kept = cut_memory(part, forbidden_runs([RAW], []))
+    assert (kept.memory, kept.cut) == (f"One two three four five six seven {CUT} .", 2)
+
+
+@pytest.mark.parametrize(
+    "options", [{"method": "creaeval"}, {"method": "creaeval", "stepwise": False}, {"method": "tat"}]
+)
+def test_no_evidence_or_memory_that_is_stored_holds_a_copy(options: dict[str, object]) -> None:
+    sample = as_sample(simulated(1)[0])
+    whole = "\n".join(sample.responses.values())
+
+    def reply(call: Call, _: int) -> Completion:
+        assert call.json_schema is not None
+        return Completion(text=json.dumps(filled(call.json_schema, lambda _: whole)))
+
+    found = run(CGPST, sample, reply, **options)
+    stored = [
+        text
+        for part in found.answers.evidence
+        for row in (part.texts, *part.items)
+        for text in (*row.values(), part.memory)
+    ]
+    assert len(stored) > 20
+    assert not any(leaks(text, sample) for text in stored)
+    assert all(part.cut for part in found.answers.evidence)
+    if options["method"] == "creaeval":
+        assert all(CUT in part.memory for part in found.answers.evidence)
+        # A later analysis reads the response itself.
+        assert "stepwise" in options or any(leaks(text_of(call), sample) for call in found.calls[1:6])
+
+
 def test_items_are_cut_and_counted_together_and_memories_are_not() -> None:
     part = StepEvidence(step="list", items=({"a": RAW, "b": "short"}, {"a": RAW, "b": RAW}), memory=RAW)
     cut_part = cut_quotations(part, forbidden_runs([RAW], []))
@@ -271,3 +421,9 @@ def test_evidence_that_quotes_as_it_should_is_hardly_touched() -> None:
         cuts += sum(cut_quotations(part, forbidden).cut for part in response.evidence)
     assert texts > 15_000
     assert cuts < texts / 500
+
+
+def test_a_memory_may_consist_of_short_quotations() -> None:
+    quotations = "one two three four five six; eight nine ten eleven twelve; two three four five six seven; own word"
+    part = StepEvidence(step="use", memory=f"{quotations}; two three four five six")
+    assert cut_memory(part, forbidden_runs([RAW], [])) == part

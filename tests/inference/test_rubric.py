@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 
 from inference.errors import UserError
-from inference.rubric import Rubric, load_rubric
-from inference.schemas import scores_schema
+from inference.prompts.describe import CHOICE, EVIDENCE, MEMORY, NOTES, SCORES
+from inference.rubric import TAKEN_KEYS, Rubric, load_rubric
+from inference.schemas import scores_schema, table_schema
 
 GOOD = """
 name: jokes
@@ -36,6 +37,11 @@ def load(folder: Path, text: str) -> Rubric:
         ("[1, 5]", "[1, 5], levels: {7: too much}", "[7] lie outside the range"),
         ("wit,", "Wit,", "steps.0.dimensions.0.name"),
         ("description: Jokes are rated.", "", "description: Field required"),
+        *(("wit,", f"{key},", f"dimensions.0.name: step joke: {key} is a key of every") for key in TAKEN_KEYS),
+        ("wit,", "wit, key: notes,", "dimensions.0.key: step joke: notes is a key of every answer; give the dimension"),
+        ("name: joke\n", "name: id\n", "steps.0.name: id is a column of every file of responses; give the step"),
+        ("name: joke\n", "name: scenario\n", "scenario is a column of every file of responses"),
+        ("name: joke\n", "name: joke\n    label: id\n", "steps.0.label: id is a column of every file"),
         ("task: Tell a joke.", "taks: Tell a joke.", "steps.0.taks: unknown key"),
         ("name: jokes", "name: [jokes", "not valid YAML"),
     ],
@@ -218,3 +224,9 @@ def test_a_rubric_is_found_by_its_name_from_anywhere(tmp_path: Path, monkeypatch
     assert load_rubric("cgpst").name == "cgpst"
     with pytest.raises(UserError, match="no such file"):
         load_rubric("nowhere")
+
+
+def test_a_dimension_may_be_called_evidence_under_another_key(tmp_path: Path) -> None:
+    rubric = load(tmp_path, GOOD.replace("name: wit,", "name: evidence, key: ev,"))
+    assert list(table_schema(rubric)["properties"]["joke"]["properties"]) == ["evidence", "ev"]
+    assert set(TAKEN_KEYS) == {NOTES, SCORES, CHOICE, EVIDENCE, MEMORY}

@@ -68,6 +68,35 @@ def test_settings_that_touch_no_answer_may_change(tmp_path: Path) -> None:
     assert written["judges"][0]["concurrency"] == 2
 
 
+def test_they_may_change_of_analysts_too_and_so_may_the_budget(tmp_path: Path) -> None:
+    def creaeval(price: float) -> dict[str, Any]:
+        analyst = {"engine": "scripted", "model": "a", "price": {"input": price, "output": price}}
+        return {**settings(method="creaeval", analyst=analyst), "budget": {"max_cost": price}}
+
+    for price in (1, 2):
+        with RunDir.open(tmp_path / "run", creaeval(price)) as run:
+            run.judgements.append([Judgement(sample_id="a", judge="j", method="creaeval", rubric="r@0", scores=())])
+            assert run.resumed == (price == 2)
+
+
+@pytest.mark.parametrize("place", ["rubric", "columns", "price", "judges"])
+def test_their_names_are_free_nowhere_else(tmp_path: Path, place: str) -> None:
+    """A rubric of prices, with a step `price`, is another rubric where that step changes."""
+
+    def named(value: str) -> dict[str, Any]:
+        if place == "price":
+            return {**settings(), "price": value}
+        if place == "judges":
+            return {"judges": [{"options": {"price": value}}]}
+        return {**settings(), place: {"price": value, "budget": value}}
+
+    for value in ("first", "first"):
+        with RunDir.open(tmp_path / "run", named(value)) as run:
+            run.judgements.append([Judgement(sample_id="a", judge="j", method="direct", rubric="r@0", scores=())])
+    with pytest.raises(UserError, match=rf"changed: {place}"):
+        RunDir.open(tmp_path / "run", named("second"))
+
+
 def test_changed_prompt_templates_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     judged(tmp_path / "run")
     monkeypatch.setattr("inference.run_dir.template_digest", lambda: "0" * 12)

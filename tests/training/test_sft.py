@@ -81,7 +81,7 @@ def test_bad_input_is_one_sentence_without_torch(config: Path, overrides: list[s
 
 def test_missing_key_is_named(config: Path) -> None:
     config.write_text(config.read_text(encoding="utf-8").replace("use_peft", "#").replace("train_file", "#"))
-    with pytest.raises(UserError, match=r"train_file: Field required"):
+    with pytest.raises(UserError, match=r"exactly one of train_file and benchmark"):
         read_settings(config, {})
 
 

@@ -61,7 +61,7 @@ def test_trained_scores_equal_served_scores(which: str, tmp_path: Path, request:
     tokenizer = load_tokenizer(model)
     parts = {"train": rated(rubric, 12), "validation": rated(rubric, 5)}
     rows, _ = prepare(parts, rubric, tokenizer, 512)
-    trainer = build_trainer(args, model_args, {}, tokenizer, rubric, rows)
+    trainer = build_trainer(args, model_args, {}, tokenizer, rubric, rows, parts["validation"])
     trainer.train()
     save_adapter(trainer, tmp_path / "adapter", str(model))
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from eval.benchmarks.cgpst.layout import PUBLISHED, LineEnd, need, read_json, sound, write_json
 from eval.benchmarks.cgpst.names import TWICE, counted_choice, keys, official, official_steps, scenario_of
-from eval.benchmarks.cgpst.scenarios import Scenario, scenario_text
+from eval.benchmarks.cgpst.scenarios import Scenario, scenario_subject, scenario_text
 from inference.errors import UserError, named, named_list
 from inference.records import Sample, StepEvidence
 from inference.rubric import Rubric, Step
@@ -54,7 +54,15 @@ def read_responses(path: Path | str, rubric: Rubric, scenarios: Mapping[str, Sce
         texts = {step.name: _text(f"{place}, {label}", value[label]) for label, step in steps.items()}
         scenario_id = scenario_of(sound(name))
         scenario = scenario_text(place, scenario_id, scenarios)
-        samples.append(Sample(id=sound(name), scenario=scenario, scenario_id=scenario_id, responses=texts))
+        samples.append(
+            Sample(
+                id=sound(name),
+                scenario=scenario,
+                scenario_id=scenario_id,
+                subject=scenario_subject(scenarios[scenario_id]),
+                responses=texts,
+            )
+        )
     return samples
 
 

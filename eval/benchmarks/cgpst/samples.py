@@ -24,7 +24,7 @@ from eval.benchmarks.cgpst.names import (
 )
 from eval.benchmarks.cgpst.ranges import fitting, variant_of
 from eval.benchmarks.cgpst.ratings import Entry, RaterScores, Row, Value, item_place, padded_items
-from eval.benchmarks.cgpst.scenarios import Scenario, scenario_text
+from eval.benchmarks.cgpst.scenarios import Scenario, scenario_subject, scenario_text
 from inference.aggregation import aggregate
 from inference.errors import UserError, named, quoted, shortened
 from inference.records import Sample, Score
@@ -57,6 +57,7 @@ def _sample(entry: Entry, rubric: Rubric, scenarios: Mapping[str, Scenario]) -> 
         id=sound(entry.id),
         scenario=scenario_text(entry.place(), sound(entry.scenario_id), scenarios),
         scenario_id=sound(entry.scenario_id),
+        subject=scenario_subject(scenarios[sound(entry.scenario_id)]),
         responses={step.name: response_text(first, step) for step in official_steps(rubric)},
         human={f"rater{number + 1}": step_scores(entry, number, rubric) for number in given},
         human_items={f"rater{number + 1}": item_scores(entry, number, rubric) for number in given},

@@ -53,3 +53,9 @@ def scenario_text(place: str, name: str, scenarios: Mapping[str, Scenario]) -> s
             f"{place}: the scenario {named(name)} is not in the scenario file, which has {have}; add it there"
         )
     return scenarios[name].text
+
+
+def scenario_subject(scenario: Scenario) -> str:
+    """A scenario in one line: its theme, and its gist where the file has one (a sentence, at most about 40 tokens)."""
+    gist = scenario.further.get("gist")
+    return f"{scenario.theme}. {sound(gist)}" if isinstance(gist, str) and gist.strip() else scenario.theme
