@@ -121,6 +121,7 @@ def _resolved(config: JudgingConfig, rubric: Rubric) -> dict[str, Any]:
         "rubric": rubric.model_dump(mode="json", exclude_defaults=True),
         "input": config.input,
         "input_sha256": file_digest(Path(config.input)),
-        "columns": config.columns.model_dump(mode="json"),
+        # What is not set stays unset when the settings are read again: a default is no wish.
+        "columns": config.columns.model_dump(mode="json", exclude_defaults=True),
         "judges": [resolved_judge(judge) for judge in config.asked],
     }

@@ -43,8 +43,8 @@ def _load_serving(path: Path) -> None:
 
 def _training_settings(path: Path) -> dict[str, Any]:
     """The settings of the first command in the file's opening comment that trains."""
+    from training.command import parse
     from training.settings import DataSettings, read_settings_of
-    from training.sft import parse
     from training.sot_settings import SotSettings
 
     words = shlex.split(_launch(path))

@@ -67,16 +67,7 @@ def fit(
     if main_process:
         print_audit(counts)
     trainer = build_trainer(args, model_args, contents, tokenizer, rubric, rows, parts["validation"], evidence)
-    trainer.add_callback(LaunchCheck(trainer, data.expect_wrapper))
-    if main_process:
-        tracking.note_settings(out, contents)
-    checkpoint = newest_complete(out) if args.resume else None
-    if checkpoint and main_process:
-        print(f"resuming from {checkpoint}")
-    trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
-
-    adapter = out / "adapter"
-    save_adapter(trainer, adapter, base)
+    adapter = train(trainer, out, contents, base, data.expect_wrapper)
     results = final_figures(trainer, rubric, rows, parts, out, evidence)
     if main_process:
         write_card(
@@ -231,6 +222,21 @@ def build_trainer(
         validate=validate,
         callbacks=callbacks,
     )
+
+
+def train(trainer: Any, out: Path, contents: dict[str, Any], base: str, expect_wrapper: Any) -> Path:
+    """Train to the end, from the newest complete checkpoint where there is one. Returns the saved adapter."""
+    main_process = trainer.args.process_index == 0
+    trainer.add_callback(LaunchCheck(trainer, expect_wrapper))
+    if main_process:
+        tracking.note_settings(out, contents)
+    checkpoint = newest_complete(out) if trainer.args.resume else None
+    if checkpoint and main_process:
+        print(f"resuming from {checkpoint}")
+    trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
+    adapter = out / "adapter"
+    save_adapter(trainer, adapter, base)
+    return adapter
 
 
 def final_figures(

@@ -10,44 +10,35 @@ With --dry-run [--tflops N] it prints the memory and time that the run would tak
 import sys
 from typing import Any
 
-import yaml
-
 from eval.benchmarks.cgpst.benchmark import load, read_splits
-from inference.errors import UserError
 from inference.records import Sample
 from inference.rubric import Rubric, load_rubric
 from inference.samples import read_samples
 from inference.scoring import grid_branches
+from training.command import run_command
 from training.data import Evidence, choose, refuse_overlap, split
-from training.dry_run import print_estimate, take_flag
+from training.dry_run import print_estimate
 from training.evidence import load_evidence, need_evidence
 from training.settings import DataSettings, read_settings
 
+KEYS = "Keys: training/settings.py (data), training/arguments.py (losses), TRL's ModelConfig, TrainingArguments."
+
 
 def main(argv: list[str] | None = None) -> int:
-    arguments = list(sys.argv[1:] if argv is None else argv)
-    if not arguments or {"-h", "--help"} & set(arguments):
-        print(__doc__.strip())
-        print(
-            "\nKeys: training/settings.py (data), training/arguments.py (losses), TRL's ModelConfig, TrainingArguments."
-        )
-        return 0
-    try:
-        arguments, dry, tflops = take_flag(arguments)
-        path, overrides = parse(arguments)
-        settings, data = read_settings(path, overrides)
-        rubric, parts = load_parts(data)
-        evidence = load_evidence_of(data, rubric, parts)
-        if dry:
-            estimate_run(settings, data, rubric, parts, evidence, tflops)
-            return 0
-        from training.fit import fit
+    return run_command(argv, f"{__doc__.strip()}\n\n{KEYS}", train)
 
-        fit(settings, data, rubric, parts, evidence)
-    except UserError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    return 0
+
+def train(path: str, overrides: dict[str, Any], dry_run: bool, tflops: float | None) -> None:
+    """Train as the config says, or estimate what that would take."""
+    settings, data = read_settings(path, overrides)
+    rubric, parts = load_parts(data)
+    evidence = load_evidence_of(data, rubric, parts)
+    if dry_run:
+        estimate_run(settings, data, rubric, parts, evidence, tflops)
+        return
+    from training.fit import fit
+
+    fit(settings, data, rubric, parts, evidence)
 
 
 def estimate_run(
@@ -69,28 +60,6 @@ def estimate_run(
     from training.fit import prepare
 
     print_estimate(JudgeTrainingArguments, settings, data, rows, tflops)
-
-
-def parse(arguments: list[str]) -> tuple[str, dict[str, Any]]:
-    """``--config FILE --key value …`` → (FILE, {key: value}), values read as YAML reads them: 8 is a number."""
-    pairs: dict[str, Any] = {}
-    for name, value in zip(arguments[::2], arguments[1::2], strict=False):
-        if not name.startswith("--") or value.startswith("--"):
-            raise UserError(f"{name} {value}: options come as --key value")
-        pairs[name.removeprefix("--")] = value
-    if len(arguments) % 2:
-        raise UserError(f"{arguments[-1]} has no value: options come as --key value")
-    if "config" not in pairs:
-        raise UserError("--config FILE is missing, such as --config configs/training/aut_smollm2.yaml")
-    return pairs.pop("config"), {name: read_value(value) for name, value in pairs.items()}
-
-
-def read_value(text: str) -> Any:
-    """A value of the command line as a config file would hold it; what isn't YAML stays text."""
-    try:
-        return yaml.safe_load(text)
-    except (yaml.YAMLError, ValueError):
-        return text
 
 
 def load_parts(data: DataSettings) -> tuple[Rubric, dict[str, list[Sample]]]:

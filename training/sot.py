@@ -11,34 +11,28 @@ import sys
 from dataclasses import replace
 from typing import Any
 
-from inference.errors import UserError
-from training.dry_run import print_estimate, take_flag
+from training.command import run_command
+from training.dry_run import print_estimate
 from training.settings import read_settings_of
-from training.sft import parse
 from training.sot_settings import SotSettings, TraceParts, load_parts
+
+KEYS = "Keys: training/sot_settings.py (traces), TRL's ModelConfig and SFTConfig."
 
 
 def main(argv: list[str] | None = None) -> int:
-    arguments = list(sys.argv[1:] if argv is None else argv)
-    if not arguments or {"-h", "--help"} & set(arguments):
-        print(__doc__.strip())
-        print("\nKeys: training/sot_settings.py (traces), TRL's ModelConfig and SFTConfig.")
-        return 0
-    try:
-        arguments, dry, tflops = take_flag(arguments)
-        path, overrides = parse(arguments)
-        settings, data = read_settings_of(SotSettings, path, overrides)
-        parts = load_parts(data)
-        if dry:
-            estimate_run(settings, data, parts, tflops)
-            return 0
-        from training.sot_fit import fit
+    return run_command(argv, f"{__doc__.strip()}\n\n{KEYS}", train)
 
-        fit(settings, data, parts)
-    except UserError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    return 0
+
+def train(path: str, overrides: dict[str, Any], dry_run: bool, tflops: float | None) -> None:
+    """Train as the config says, or estimate what that would take."""
+    settings, data = read_settings_of(SotSettings, path, overrides)
+    parts = load_parts(data)
+    if dry_run:
+        estimate_run(settings, data, parts, tflops)
+        return
+    from training.sot_fit import fit
+
+    fit(settings, data, parts)
 
 
 def estimate_run(settings: dict[str, Any], data: SotSettings, parts: TraceParts, tflops: float | None) -> None:

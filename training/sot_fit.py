@@ -12,9 +12,8 @@ from inference.errors import UserError
 from inference.run_dir import lock_directory
 from inference.tokens import load_tokenizer
 from training import tracking
-from training.checkpoints import newest_complete
-from training.fit import lora_model, parse_arguments_of, print_audit, save_adapter
-from training.launch_check import LaunchCheck, check_world_size
+from training.fit import lora_model, parse_arguments_of, print_audit, train
+from training.launch_check import check_world_size
 from training.sot_card import write_card
 from training.sot_rows import SotRow, audit, build_rows
 from training.sot_settings import SotSettings, TraceParts
@@ -52,16 +51,7 @@ def fit(settings: dict[str, Any], data: SotSettings, parts: TraceParts) -> Path:
         processing_class=tokenizer,
         callbacks=[tracking.LocalLog(out, contents)],
     )
-    trainer.add_callback(LaunchCheck(trainer, data.expect_wrapper))
-    if main_process:
-        tracking.note_settings(out, contents)
-    checkpoint = newest_complete(out) if args.resume else None
-    if checkpoint and main_process:
-        print(f"resuming from {checkpoint}")
-    trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
-
-    adapter = out / "adapter"
-    save_adapter(trainer, adapter, base)
+    adapter = train(trainer, out, contents, base, data.expect_wrapper)
     figures: dict[str, dict[str, float | None]] = {}
     if rows["validation"]:
         figures["validation"] = {"loss": trainer.mean_loss()}

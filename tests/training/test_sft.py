@@ -12,8 +12,9 @@ import pytest
 from inference.errors import UserError
 from inference.records import Sample
 from inference.samples import Columns
+from training.command import parse
 from training.settings import DataSettings, read_settings
-from training.sft import load_parts, parse
+from training.sft import load_parts
 
 ROOT = Path(__file__).parents[2]
 SAMPLES = ROOT / "eval" / "benchmarks" / "samples"

@@ -23,6 +23,7 @@ from eval.run import evaluate
 from inference.engines.base import EngineConfig
 from inference.engines.scripted import ScriptedEngine
 from inference.errors import UserError
+from inference.judge import judge_file
 from inference.records import Completion, StepEvidence
 from training.cli import main
 from training.data import refuse_overlap
@@ -465,3 +466,19 @@ def test_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytes
     assert command(monkeypatch, "traces", "show", tmp_path / "all", "--dropped") == 2
     assert command(monkeypatch, "traces", "collect", "--oracle", folder, "x", "--out", tmp_path / "y") == 2
     assert command(monkeypatch, "traces", "show", tmp_path / "kept", "--sample", "X") == 2
+
+
+def test_a_judging_run_becomes_traces_too(tmp_path: Path) -> None:
+    """Of `inference judge`, whose saved settings name the responses' file and its columns."""
+    root = Path(__file__).parents[2]
+    config = {
+        "rubric": "cgpst",
+        "input": str(root / "eval/benchmarks/samples/cgpst_simulated.jsonl"),
+        "judges": {"id": "drawn", "engine": "scripted", "model": "x", "method": "creaeval"},
+        "out": str(tmp_path / "judged"),
+    }
+    (tmp_path / "judge.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
+    judge_file(tmp_path / "judge.yaml")
+    collect_runs([tmp_path / "judged"], tmp_path / "traces")
+    _, traces = read_traces(tmp_path / "traces")
+    assert len({trace.sample_id for trace in traces}) == 3
