@@ -1,15 +1,15 @@
 """The command line of the eval package: ``python -m eval --help``."""
 
 import io
-import os
 import signal
 import sys
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 
+from eval.console import print_lines, print_text
+from eval.create.cli import create_app
 from inference.errors import UserError
 
 app = typer.Typer(
@@ -22,6 +22,7 @@ data_app = typer.Typer(help="Get, check, simulate and exchange benchmark data.",
 fetch_app = typer.Typer(help="Download public data, with its checksums verified.", no_args_is_help=True)
 data_app.add_typer(fetch_app, name="fetch")
 app.add_typer(data_app, name="data")
+app.add_typer(create_app, name="create")
 
 WandbMode = Literal["offline", "online"]
 AsJson = Annotated[
@@ -36,20 +37,29 @@ def run(
     out: Annotated[Path | None, typer.Option(help="Run directory instead of the config's.")] = None,
     as_json: AsJson = False,
     limit: Annotated[int | None, typer.Option(min=1, help="Judge only the first N samples.")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print calls, tokens and price; ask nothing.")] = False,
 ) -> None:
     """Judge a benchmark and report the agreement with people. Start it again to resume an interrupted run."""
     from eval.rows import row_json
+    from eval.run import dry_run as plan
     from eval.run import evaluate
 
+    if dry_run and as_json:
+        raise UserError("--json prints the rows of a report, which a dry run does not make; leave one of the two out")
+    if dry_run:
+        from rich.console import Console
+
+        Console().print(plan(config, limit))
+        return
     try:
         report = evaluate(config, out=out, limit=limit)
     except KeyboardInterrupt:
         typer.echo("interrupted; start the same command again to resume", err=True)
         raise typer.Exit(130) from None
     if as_json:
-        _print_lines(row_json(row) for row in report.rows)
+        print_lines(row_json(row) for row in report.rows)
     else:
-        _print(f"{report.as_text()}\n\nreport: {report.html}")
+        print_text(f"{report.as_text()}\n\nreport: {report.html}")
 
 
 @app.command()
@@ -68,7 +78,7 @@ def report(
     written = write_report(run_dir)
     if mirror:
         mirror.send(written)
-    _print(f"{written.as_text()}\n\nreport: {written.html}")
+    print_text(f"{written.as_text()}\n\nreport: {written.html}")
 
 
 @app.command()
@@ -98,12 +108,14 @@ def compare(
     for note in found.notes:
         typer.echo(f"note: {note}", err=True)
     if as_json:
-        _print_lines(row.model_dump_json() for row in found.rows)
+        print_lines(row.model_dump_json() for row in found.rows)
     else:
         tables = compared(found, everything=everything)
         if len(tables) < len(compared(found, everything=True)):
             typer.echo("note: every metric, kind of score and rater: --all, or --json", err=True)
-        _print("\n\n".join("\n".join([table.title, *table.notes, as_text(table, intervals=True)]) for table in tables))
+        print_text(
+            "\n\n".join("\n".join([table.title, *table.notes, as_text(table, intervals=True)]) for table in tables)
+        )
 
 
 @data_app.command()
@@ -127,11 +139,11 @@ def check(
     if as_json:
         typer.echo(checked.summary, err=True)
         if checked.findings:
-            _print_lines(finding.model_dump_json() for finding in checked.findings)
+            print_lines(finding.model_dump_json() for finding in checked.findings)
     else:
         lines = shown(checked.findings, all_notes=notes)
         folded = len(lines) < len(checked.findings)
-        _print_lines([*lines, checked.summary + (" (all of them: --notes)" if folded else "")])
+        print_lines([*lines, checked.summary + (" (all of them: --notes)" if folded else "")])
     if checked.errors:
         raise typer.Exit(1)
 
@@ -144,7 +156,7 @@ def export(
     """Write a CGPST run's scores and evidence in the layout of the released scripts, one file per judge."""
     from eval.benchmarks.cgpst.export import export_run
 
-    _print_lines(str(path) for path in export_run(run_dir, out))
+    print_lines(str(path) for path in export_run(run_dir, out))
 
 
 @data_app.command()
@@ -155,7 +167,7 @@ def synth_cgpst(
     """Write simulated CGPST: scenarios, responses, two raters, oracle evidence, splits. No person wrote or rated it."""
     from eval.benchmarks.simulation.files import write_simulation
 
-    _print_lines(str(path) for path in write_simulation(out, seed))
+    print_lines(str(path) for path in write_simulation(out, seed))
 
 
 @fetch_app.command()
@@ -173,26 +185,6 @@ def aut(
 @fetch_app.callback()
 def _fetch() -> None:
     """Keeps ``aut`` a command of its own while it is the only one."""
-
-
-def _print_lines(lines: Iterable[str]) -> None:
-    _print("\n".join(lines))
-
-
-def _print(text: str) -> None:
-    """Print `text` on stdout, the last that a command does there. A reader that has gone has seen enough.
-
-    Raises UserError where stdout cannot be written.
-    """
-    try:
-        print(text, flush=True)
-    except OSError as error:
-        # Python writes what is left in the buffer when it ends, and would fail once more.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        if not isinstance(error, BrokenPipeError):
-            raise UserError(
-                f"the output cannot be written ({error.strerror}); free space where it is sent, or send it elsewhere"
-            ) from None
 
 
 def main() -> None:

@@ -177,6 +177,7 @@ class _View:
             "benchmark": self.run.benchmark,
             "rubric": f"{self.run.settings.rubric.name}@{self.run.settings.rubric.digest}",
             "samples": tables.count(len(self.run.samples)),
+            "chosen": self.run.settings.chosen,
             "simulated": tables.simulated_note(self.run.benchmark) if self.run.simulated else "",
             "findings": [text for _, group, scores in leading for text in self._findings(group, scores)],
             "intervals": self._intervals(),

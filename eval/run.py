@@ -7,31 +7,36 @@ config, the data and the completions alone.
 """
 
 import sys
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from pydantic import Field, field_validator, model_validator
+from rich.console import ConsoleRenderable
 
 from eval.benchmarks import aut
 from eval.benchmarks.base import Benchmark
 from eval.benchmarks.cgpst import benchmark as cgpst
+from eval.benchmarks.cgpst.exchange import read_evidence
 from eval.recorded import RecordedConfig, read_recorded
 from eval.report import Report, write_report
 from eval.resampling import FEWEST_RESAMPLES, MOST_RESAMPLES, RESAMPLES
 from eval.run_files import KIND, SAMPLES, SCORES, write_samples
+from inference.adapter_notes import refuse_trained_on
 from inference.adapters import file_digest
 from inference.config import Whole, load_config
 from inference.engines.base import build_engine
 from inference.engines.pool import BuildEngine
 from inference.errors import UserError, named_list, quoted
-from inference.judge import run_to_end, warn_of_failures
+from inference.judge import estimated, run_to_end, warn_of_failures
 from inference.judgement_file import job_key
 from inference.judges import Judges, resolved_judge
+from inference.methods.evidence import Evidence
 from inference.records import Judgement
 from inference.rubric import Rubric, load_rubric
 from inference.run_dir import RunDir
-from inference.runner import job_keys, run_judges
+from inference.runner import check_judges, job_keys, run_judges
 from inference.score_file import write_scores
 
 
@@ -70,6 +75,7 @@ class _Inputs:
 
     rubric: Rubric
     benchmark: Benchmark
+    evidence: Mapping[str, Evidence]
     recorded: list[Judgement]
     notes: list[str]
     settings: dict[str, Any]
@@ -107,6 +113,13 @@ def evaluate(
         return write_report(run.path)
 
 
+def dry_run(config_path: Path | str, limit: int | None = None) -> ConsoleRenderable:
+    """What `evaluate` would ask, to be printed; nothing is asked or written. Raises UserError where that would."""
+    config = load_config(config_path, EvalConfig)
+    inputs = _read_inputs(config, limit)
+    return estimated(inputs.benchmark.samples, config, inputs.rubric, inputs.evidence)
+
+
 def _read_inputs(config: EvalConfig, limit: int | None) -> _Inputs:
     """Read and check everything before the run directory is touched."""
     rubric = load_rubric(config.rubric)
@@ -117,20 +130,40 @@ def _read_inputs(config: EvalConfig, limit: int | None) -> _Inputs:
             f"benchmark: nobody has rated any of its {len(benchmark.samples)} samples, so there is nothing to compare "
             f"judges with; name a file that holds ratings{larger}"
         )
+    evidence = {judge.id: read_evidence(judge.evidence_file, rubric) for judge in config.asked if judge.evidence_file}
+    check_judges(benchmark.samples, config.asked, rubric, evidence)
+    refuse_trained_on(config.asked, benchmark.samples)
+    recorded, notes = _read_recorded(config, benchmark, rubric)
+    # With a limit most lines of the files are without a sample, as was asked for.
+    notes = notes if limit is None else []
+    notes += [note for judge, given in evidence.items() for note in _without_evidence(judge, given, benchmark)]
+    return _Inputs(rubric, benchmark, evidence, recorded, notes, _settings(config, rubric, limit, benchmark))
+
+
+def _read_recorded(config: EvalConfig, benchmark: Benchmark, rubric: Rubric) -> tuple[list[Judgement], list[str]]:
+    """The recorded judges, and notes on what their files have too much or too little."""
     recorded: list[Judgement] = []
     notes: list[str] = []
     for entry in config.recorded:
         found = read_recorded(entry.file, benchmark.samples, rubric, entry.judges)
         recorded += found.judgements
-        # With a limit most lines of the file are without a sample, as was asked for.
-        notes += found.notes if limit is None else []
+        notes += found.notes
     once = {(judgement.judge, judgement.sample_id): judgement.judge for judgement in recorded}
     if len(once) < len(recorded):
         raise UserError("recorded: two files hold the same judge; name the wanted ones of each file under `judges:`")
     taken = sorted(set(once.values()) & {judge.id for judge in config.asked})
     if taken:
         raise UserError(f"the judges {taken} are both recorded and to be asked; give one of them another id")
-    return _Inputs(rubric, benchmark, recorded, notes, _settings(config, rubric, limit))
+    return recorded, notes
+
+
+def _without_evidence(judge: str, given: Evidence, benchmark: Benchmark) -> Iterator[str]:
+    without = [sample.id for sample in benchmark.samples if not sample.blank and not given.get(sample.id)]
+    if without:
+        yield (
+            f"judge {judge}: its evidence_file has nothing on {len(without)} of {len(benchmark.samples)} responses "
+            f"({named_list(without)}), which stay unscored"
+        )
 
 
 def benchmark_config(value: Any) -> aut.AutConfig | cgpst.CgpstConfig:
@@ -159,7 +192,7 @@ def _limited(benchmark: Benchmark, limit: int | None) -> Benchmark:
     return replace(benchmark, samples=samples, splits={name: held & ids for name, held in benchmark.splits.items()})
 
 
-def _settings(config: EvalConfig, rubric: Rubric, limit: int | None) -> dict[str, Any]:
+def _settings(config: EvalConfig, rubric: Rubric, limit: int | None, loaded: Benchmark) -> dict[str, Any]:
     """The resolved settings: the config with the rubric itself and digests of all that it names."""
     benchmark = config.benchmark
     if isinstance(benchmark, cgpst.CgpstConfig):
@@ -170,6 +203,7 @@ def _settings(config: EvalConfig, rubric: Rubric, limit: int | None) -> dict[str
     return {
         "kind": KIND,
         **config.model_dump(mode="json", exclude={"out", "rubric", "judges", "grid"}),
+        **({"chosen": loaded.chosen} if loaded.chosen else {}),
         "limit": limit,
         "inputs_sha256": {name: file_digest(Path(file)) for name, file in inputs.items() if file is not None},
         "judges": [resolved_judge(judge) for judge in config.asked],
@@ -194,6 +228,7 @@ def _judge(config: EvalConfig, inputs: _Inputs, run: RunDir, *, quiet: bool, bui
                 quiet=quiet,
                 budget=config.budget,
                 build=build,
+                evidence=inputs.evidence,
             )
         )
         warn_of_failures(runs)

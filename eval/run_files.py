@@ -64,6 +64,8 @@ class RunSettings(BaseModel):
     judges: tuple[JudgeConfig, ...]
     seed: int = Field(ge=0)
     resamples: int = Field(ge=FEWEST_RESAMPLES, le=MOST_RESAMPLES)
+    chosen: str = ""
+    """How the samples were chosen from those of the benchmark; empty where all were taken."""
 
     @field_validator("judges", mode="before")
     @classmethod

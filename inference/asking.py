@@ -52,6 +52,11 @@ class Asker:
         self._in_flight: dict[str, asyncio.Future[Completion]] = {}
         self._failed_in_a_row = 0
 
+    @property
+    def silent(self) -> bool:
+        """Whether the last call went unanswered for a passing reason, or none was ever answered."""
+        return self._failed_in_a_row > 0 or (self.failed > 0 and self.answered == 0)
+
     def key(self, call: Call) -> str:
         return call.key(self._identity)
 

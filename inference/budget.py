@@ -4,13 +4,16 @@ from collections.abc import Iterable
 
 from inference.cost import model_prices
 from inference.errors import UserError
-from inference.judges import Budget, ModelConfig
-from inference.records import Usage
+from inference.judges import Budget, ModelConfig, Price
+from inference.records import Judgement, Usage
 from inference.store import Store
 
 
 class BudgetReached(UserError):
     """No further call is sent."""
+
+    waiting: tuple[Judgement, ...] = ()
+    """Judgements that are finished but not in the file yet, where earlier samples come first."""
 
 
 class Meter:
@@ -18,13 +21,7 @@ class Meter:
 
     def __init__(self, budget: Budget | None, models: Iterable[ModelConfig], store: Store) -> None:
         self._budget = budget or Budget()
-        self._prices = model_prices(models)
-        unpriced = [label for label, price in self._prices.items() if price is None]
-        if self._budget.max_cost is not None and unpriced:
-            name = unpriced[0].split("|")[1]
-            raise UserError(
-                f"budget.max_cost: the model {name} has no `price`; give every model one (of 0 where it is free)"
-            )
+        self._prices = checked_prices(self._budget, models)
         self.tokens, self.cost = 0, 0.0
         self._uncounted = ""
         if budget is not None:
@@ -64,6 +61,18 @@ class Meter:
             f"the budget is spent ({spent}); everything finished is kept: raise budget.{name} and start the same "
             "command again"
         )
+
+
+def checked_prices(budget: Budget | None, models: Iterable[ModelConfig]) -> dict[str, Price | None]:
+    """`ModelConfig.label` → price. Raises UserError where a budget of cost needs one that is missing."""
+    prices = model_prices(models)
+    unpriced = [label for label, price in prices.items() if price is None]
+    if budget is not None and budget.max_cost is not None and unpriced:
+        name = unpriced[0].split("|")[1]
+        raise UserError(
+            f"budget.max_cost: the model {name} has no `price`; give every model one (of 0 where it is free)"
+        )
+    return prices
 
 
 def _money(amount: float) -> str:

@@ -17,7 +17,9 @@ from inference.engines.hf import HFEngine
 from inference.engines.local import LocalEngine
 from inference.engines.vllm import VLLMEngine
 from inference.errors import UserError
-from inference.records import Call
+from inference.records import Call, Completion
+from inference.rubric import Dimension
+from inference.scoring import grid_branches, score_from_logprobs
 from inference.serve import ServeConfig, served_adapters
 
 TOLERANCE = {"float32": 0.001, "bfloat16": 0.25}
@@ -37,6 +39,9 @@ PROMPTS = (
     "newspaper: fold a hat that children read to each other from the inside\n",
     "bottle: hold water\n",
 )
+CALLS = tuple(Call(prompt=prompt, grid=GRID) for prompt in PROMPTS)
+NO_LOGPROB = -1e9
+"""Of a string that has no probability at all: JSON has no infinity."""
 
 
 def check_adapter(config_path: Path) -> int:
@@ -49,13 +54,15 @@ def check_adapter(config_path: Path) -> int:
     if not adapters:
         print(f"{config_path}: no adapters to check")
         return 0
+    # All engines before the first is asked: they share one model, as in a server. It ends before others are loaded.
+    engines = [VLLMEngine(_engine("vllm", config, adapter.path)) for adapter in adapters.values()]
+    tables = [grid_table(engine) for engine in engines]
     base = grid_table(HFEngine(_engine("hf", config)))
     results = []
-    for name, adapter in adapters.items():
+    for (name, adapter), served in zip(adapters.items(), tables, strict=True):
         print(f"{adapter.served_name(name)}  ({adapter.path}, rank {adapter.rank})")
         print(f"  (a) keys: all match, {check_base(adapter, config.model)} modules of {config.model}")
         peft = grid_table(HFEngine(_engine("hf", config, adapter.path), merge=False))
-        served = grid_table(VLLMEngine(_engine("vllm", config, adapter.path)))
         results.append(report(base, peft, served, TOLERANCE[config.dtype]))
     return 0 if all(results) else 1
 
@@ -82,18 +89,56 @@ def largest_difference(first: Sequence[Sequence[float]], second: Sequence[Sequen
     return max(abs(a - b) for row, other in pairs for a, b in zip(row, other, strict=True))
 
 
-def grid_table(engine: LocalEngine) -> list[list[float]]:
-    """Log-probabilities of the ten digits after each built-in prompt; the engine's model is released."""
+def largest_score_difference(
+    first: Sequence[Sequence[float]], second: Sequence[Sequence[float]], calls: Sequence[Call]
+) -> float:
+    """Largest difference of the expected scores of two tables, as a share of the range of its call (0 to 1)."""
+    pairs = zip(_expected_scores(first, calls), _expected_scores(second, calls), strict=True)
+    return max(abs(a - b) for a, b in pairs)
+
+
+def _expected_scores(table: Sequence[Sequence[float]], calls: Sequence[Call]) -> list[float]:
+    """Of each row the expected score over the call's grid, from 0 (lowest) to 1 (highest)."""
+    found = []
+    for row, call in zip(table, calls, strict=True):
+        grid = call.grid or ()
+        low, high = int(grid[0]), int(grid[-1])
+        dimension = Dimension(name="score", description="a score", range=(low, high))
+        value = score_from_logprobs("step", dimension, dict(zip(grid, row, strict=True))).value
+        found.append(((low if value is None else value) - low) / (high - low))
+    return found
+
+
+def grid_table(engine: LocalEngine, calls: Sequence[Call] = CALLS) -> list[list[float]]:
+    """Log-probabilities of the score strings of each call, in the order of its grid; the engine's model is released.
+
+    Raises UserError where a call could not be computed.
+    """
     try:
-        answers = engine.compute([Call(prompt=prompt, grid=GRID) for prompt in PROMPTS])
+        answers = engine.compute(calls)
     finally:
         engine.release()
-    table = []
     for answer in answers:
         if isinstance(answer, EngineError):
-            raise UserError(f"the built-in prompts could not be computed: {answer}")
-        table.append([(answer.grid_logprobs or {}).get(digit, -1e9) for digit in GRID])
-    return table
+            raise UserError(f"the prompts of the check could not be computed: {answer}")
+    return table_of([answer for answer in answers if isinstance(answer, Completion)], calls)
+
+
+def read_directly(table: Sequence[Sequence[float]], calls: Sequence[Call]) -> list[list[float]]:
+    """`table` without the strings that begin others, such as 1 beside 10.
+
+    Their probability is p(1) · (1 − p(0 | 1)): a difference that may be near zero, whose logarithm tells little.
+    """
+    return [
+        [value for text, value in zip(call.grid or (), row, strict=True) if text not in grid_branches(call.grid or ())]
+        for row, call in zip(table, calls, strict=True)
+    ]
+
+
+def table_of(answers: Sequence[Completion], calls: Sequence[Call]) -> list[list[float]]:
+    """Log-probabilities of the score strings, a row a call; `NO_LOGPROB` for strings without any probability."""
+    pairs = zip(answers, calls, strict=True)
+    return [[(answer.grid_logprobs or {}).get(text, NO_LOGPROB) for text in call.grid or ()] for answer, call in pairs]
 
 
 def _engine(kind: str, config: ServeConfig, adapter: Path | None = None) -> EngineConfig:

@@ -33,12 +33,13 @@ def judge(
     ] = None,
     out: Annotated[Path | None, typer.Option(help="Run directory instead of the config's.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print calls, tokens and price; ask nothing.")] = False,
+    limit: Annotated[int | None, typer.Option(min=1, help="Judge only the first N samples.", metavar="N")] = None,
 ) -> None:
     """Score responses: a CSV or JSONL file in, scores.csv out. Start it again to resume an interrupted run."""
     from inference.judge import judge_file
 
     try:
-        judge_file(config, input_path, out, dry_run)
+        judge_file(config, input_path, out, dry_run, limit)
     except KeyboardInterrupt:
         typer.echo("interrupted; start the same command again to resume", err=True)
         raise typer.Exit(130) from None
@@ -50,6 +51,17 @@ def serve(config: ConfigPath) -> None:
     from inference.serve import serve as start
 
     raise typer.Exit(start(config))
+
+
+@app.command()
+def service(config: ConfigPath) -> None:
+    """Judge samples over HTTP: POST /v1/judge answers with scores and evidence. Ctrl-C ends it."""
+    from inference.service import serve_judges
+
+    try:
+        raise typer.Exit(serve_judges(config))
+    except KeyboardInterrupt:
+        raise typer.Exit(130) from None
 
 
 @app.command()

@@ -1,15 +1,18 @@
 """What a run would ask before it asks: calls, tokens and price per judge, without any call to a model."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from inference.config import StrictModel
+from inference.cost import model_prices
 from inference.engines.base import EngineConfig
 from inference.engines.scripted import ScriptedEngine
 from inference.judges import JudgeConfig, ModelConfig
 from inference.methods import METHODS, Asks
+from inference.methods.evidence import Evidence
 from inference.prompts import evidence_line
 from inference.records import Call, Completion, Sample, Usage
 from inference.rubric import Rubric
+from inference.runner import check_judges
 from inference.scoring import grid_branches
 
 CHARACTERS_PER_TOKEN = 4
@@ -35,6 +38,14 @@ class Estimate(StrictModel):
     """In the currency of the config's prices, for these tokens; None where a model that is asked has no price."""
 
 
+class Estimates(StrictModel):
+    """What several judges would ask."""
+
+    judges: tuple[Estimate, ...]
+    total: Estimate
+    """Of all judges; calls that they share count once, as they do in a budget."""
+
+
 class _Asked:
     """The calls to one model."""
 
@@ -57,7 +68,39 @@ class _Asked:
 
 
 async def estimate(samples: Sequence[Sample], judge: JudgeConfig, rubric: Rubric) -> Estimate:
-    """Run the judge's method on scripted answers and add up its calls. Raises UserError for a missing local model."""
+    """`estimate_all` of one judge."""
+    return (await estimate_all(samples, [judge], rubric)).total
+
+
+async def estimate_all(
+    samples: Sequence[Sample],
+    judges: Sequence[JudgeConfig],
+    rubric: Rubric,
+    evidence: Mapping[str, Evidence] | None = None,
+) -> Estimates:
+    """Run the judges' methods on scripted answers and add up the calls. Raises UserError for what `run_judges` refuses,
+    and for a missing local model.
+
+    `evidence`: as `run_judges` takes it. A judge that has some asks no analyst.
+    """
+    check_judges(samples, judges, rubric, evidence)
+    given = evidence or {}
+    asked = {judge.id: await _calls(samples, judge, rubric, given.get(judge.id)) for judge in judges}
+    each = tuple(_added(judge.id, asked[judge.id], follows=_follows(judge)) for judge in judges)
+    if len(each) == 1:
+        return Estimates(judges=each, total=each[0])
+    every = [model for models in asked.values() for model in models]
+    total = _added("all judges", every, follows=any(found.follows for found in each))
+    return Estimates(judges=each, total=total)
+
+
+def _follows(judge: JudgeConfig) -> bool:
+    return judge.asked in FOLLOWING and judge.evidence_file is None
+
+
+async def _calls(
+    samples: Sequence[Sample], judge: JudgeConfig, rubric: Rubric, evidence: Evidence | None
+) -> list[_Asked]:
     models = [_Asked(model) for model in judge.models]
 
     async def analyse(call: Call) -> Completion:
@@ -67,23 +110,37 @@ async def estimate(samples: Sequence[Sample], judge: JudgeConfig, rubric: Rubric
 
     method = METHODS[judge.asked]
     for sample in (sample for sample in samples if not sample.blank):
+        given = None if evidence is None else evidence.get(sample.id, ())
+        if given is not None and not given:
+            continue  # nothing to be judged
         for repeat in range(judge.repeats):
-            await method(rubric, sample, Asks(models[0].ask, analyse), judge.settings(repeat))
-    counted = [asked.usage() for asked in models]
+            await method(rubric, sample, Asks(models[0].ask, analyse, given), judge.settings(repeat))
+    return models
+
+
+def _added(judge: str, asked: Sequence[_Asked], *, follows: bool) -> Estimate:
+    models = _merged(asked)
+    counted = [model.usage() for model in models]
+    prices = model_prices(one.model for one in asked)
+    paid = [(prices[m.model.label], usage) for m, (usage, _) in zip(models, counted, strict=True) if m.calls]
+    costs = [price.cost(usage) for price, usage in paid if price]
     return Estimate(
-        judge=judge.id,
-        calls=sum(len(asked.calls) for asked in models),
+        judge=judge,
+        calls=sum(len(model.calls) for model in models),
         prompt_tokens=sum(usage.prompt for usage, _ in counted),
         exact=all(exact for _, exact in counted),
-        follows=judge.asked in FOLLOWING,
+        follows=follows,
         completion_tokens=sum(usage.completion for usage, _ in counted),
-        price=_price([(asked.model, usage) for asked, (usage, _) in zip(models, counted, strict=True) if asked.calls]),
+        price=sum(costs) if costs and len(costs) == len(paid) else None,
     )
 
 
-def _price(used: Sequence[tuple[ModelConfig, Usage]]) -> float | None:
-    costs = [model.price.cost(usage) for model, usage in used if model.price]
-    return sum(costs) if len(costs) == len(used) and used else None
+def _merged(asked: Iterable[_Asked]) -> list[_Asked]:
+    """One for each model that is asked, whoever asks it."""
+    found: dict[str, _Asked] = {}
+    for one in asked:
+        found.setdefault(one.model.label, _Asked(one.model)).calls |= one.calls
+    return list(found.values())
 
 
 def _readable(prompt: str, completion: Completion, rubric: Rubric) -> Completion:

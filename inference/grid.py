@@ -3,10 +3,11 @@
 `scoring.grid_logprobs` is the same formula for engines that return plain numbers; a test holds the two together.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from inference.scoring import grid_branches
 
@@ -59,3 +60,20 @@ class GridReader:
             row, tokens = self._longer[text]
             total = total + (1.0 - logprobs[:, row, tokens].exp().sum(dim=-1)).clamp_min(SMALLEST).log()
         return total
+
+
+@contextmanager
+def logits_only_at(head: nn.Module, rows: Tensor, columns: Tensor) -> Iterator[None]:
+    """While active, the output head sees only the hidden states at (rows, columns) and returns (p, vocabulary) logits.
+
+    A hook keeps the model's own forward, so data-parallel and sharding wrappers see the call they expect.
+    """
+
+    def select(_: nn.Module, args: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+        return (args[0][rows, columns], *args[1:])
+
+    handle = head.register_forward_pre_hook(select)
+    try:
+        yield
+    finally:
+        handle.remove()

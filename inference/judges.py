@@ -1,10 +1,13 @@
 """What a judge is: a model, a method and how often to ask, as settings in a config; and grids of judges."""
 
 from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
+from inference.adapters import adapter_digest, file_digest, model_digest
 from inference.config import FaultAt, Number, StrictModel, Whole
 from inference.engines.base import EngineConfig
 from inference.errors import named_list
@@ -96,6 +99,9 @@ class MethodConfig(StrictModel):
     """`creaeval`: false has one call write evidence and scores together, which is `tat`."""
     evidence: bool = True
     """`creaeval`: false leaves the analysis out, which is `direct`."""
+    evidence_file: str | None = None
+    """`creaeval`, `compact_creaeval`: evidence that exists already, in place of an analysis: a file by answer id in the
+    released layout. `python -m eval run` reads it."""
 
     @model_validator(mode="after")
     def _options_fit(self) -> "MethodConfig":
@@ -109,6 +115,22 @@ class MethodConfig(StrictModel):
             if idle:
                 raise ValueError(f"{', '.join(idle)}: no effect beside `{option}: false`, remove one of them")
         return self
+
+    @model_validator(mode="after")
+    def _evidence_fits(self) -> "MethodConfig":
+        if self.evidence_file is None:
+            return self
+        if self.asked not in ANALYSED:
+            raise ValueError(f"evidence_file: method {self.method} scores no evidence of an analyst, remove it")
+        idle = [name for name in ("memory", "stepwise") if not getattr(self, name)]
+        if idle:
+            raise ValueError(f"{', '.join(idle)}: no effect beside `evidence_file`, remove one of them")
+        return self
+
+    @property
+    def analyses(self) -> bool:
+        """Whether an analyst is asked."""
+        return self.asked in ANALYSED and self.evidence_file is None
 
     @property
     def asked(self) -> MethodName:
@@ -132,6 +154,8 @@ class JudgeConfig(ModelConfig, MethodConfig):
     def _analyst_fits(self) -> "JudgeConfig":
         if self.analyst and self.asked not in ANALYSED:
             raise ValueError(f"analyst: method {self.method} has no analysis of its own, remove it")
+        if self.analyst and not self.analyses:
+            raise ValueError("analyst: no effect beside `evidence_file`, which stands in its place; remove one of them")
         return self
 
     def settings(self, repeat: int) -> Settings:
@@ -188,7 +212,7 @@ class JudgeGrid(StrictModel):
 
     @model_validator(mode="after")
     def _analysts_asked(self) -> "JudgeGrid":
-        if self.analysts and not any(method.asked in ANALYSED for method in self.methods):
+        if self.analysts and not any(method.analyses for method in self.methods):
             raise FaultAt("no method of the grid has an analysis; remove the analysts, or add creaeval", "analysts")
         return self
 
@@ -198,7 +222,7 @@ class JudgeGrid(StrictModel):
             self._judge(model, method, analyst)
             for model in self.judges
             for method in self.methods
-            for analyst in (self.analysts if method.asked in ANALYSED and self.analysts else (None,))
+            for analyst in (self.analysts if method.analyses and self.analysts else (None,))
         )
 
     def _judge(self, model: NamedModel, method: NamedMethod, analyst: NamedModel | None) -> JudgeConfig:
@@ -252,20 +276,31 @@ class Judges(StrictModel):
 
 
 def resolved_judge(judge: JudgeConfig) -> dict[str, Any]:
-    """The settings as plain data for a run directory, with digests of the local models and adapters.
+    """The settings as plain data for a run directory, with digests of the local models, adapters and evidence.
 
-    A model or an adapter trained anew under the same name so counts as a changed setting. Raises UserError where the
-    directory of either is missing.
+    What was made anew under the same name so counts as a changed setting. Raises UserError where something is missing.
     """
     resolved = judge.model_dump(mode="json") | _digests(judge)
     if judge.analyst:
         resolved["analyst"] |= _digests(judge.analyst)
+    if judge.evidence_file is None:
+        del resolved["evidence_file"]  # directories from before there was such a setting go on
+    else:
+        resolved["evidence_sha256"] = file_digest(Path(judge.evidence_file))
     return resolved
 
 
-def _digests(model: ModelConfig) -> dict[str, str]:
-    from inference.adapters import adapter_digest, model_digest
+def refuse_evidence_files(judges: Iterable[JudgeConfig]) -> None:
+    """Raise ValueError, for validators, where a judge names evidence and nobody can read its layout."""
+    named_in = [judge.id for judge in judges if judge.evidence_file is not None]
+    if named_in:
+        raise ValueError(
+            f"judge {named_in[0]}: evidence_file is read by `python -m eval run` alone; evaluate this judge there, or "
+            "give it an `analyst` in place of the file"
+        )
 
+
+def _digests(model: ModelConfig) -> dict[str, str]:
     found = {}
     if model.engine in ("hf", "vllm"):
         found["model_digest"] = model_digest(model.model)

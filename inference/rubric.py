@@ -363,8 +363,7 @@ def load_rubric(path: Path | str) -> Rubric:
     exists as written is taken as it is, whatever its name holds.
     Raises UserError naming the file, the variant or the line, and each fault.
     """
-    name, chosen = split_variants(path)
-    file = _file(name)
+    file, (_, chosen) = rubric_file(path), split_variants(path)
     content = read_yaml(file)
     variants = content.pop("variants", {})
     _check_variants(file, variants)
@@ -383,7 +382,7 @@ def load_rubric(path: Path | str) -> Rubric:
 
 def variants_of(path: Path | str) -> tuple[str, ...]:
     """The variants that a rubric file offers."""
-    file = _file(split_variants(path)[0])
+    file = rubric_file(path)
     variants = read_yaml(file).get("variants", {})
     _check_variants(file, variants)
     return tuple(variants)
@@ -398,7 +397,9 @@ def split_variants(path: Path | str) -> tuple[str, tuple[str, ...]]:
     return name, tuple(variant for variant in chosen.split(",") if variant)
 
 
-def _file(name: str) -> Path:
+def rubric_file(path: Path | str) -> Path:
+    """The file in which the rubric stands that is named as `load_rubric` takes it."""
+    name, _ = split_variants(path)
     if re.fullmatch(NAME, name) and not _exists(Path(name)):
         for folder in (FOLDER, Path(__file__).parents[1] / FOLDER):
             if _exists(folder / f"{name}.yaml"):

@@ -151,6 +151,14 @@ def lock_directory(path: Path) -> IO[str]:
         path.mkdir(parents=True, exist_ok=True)
         if not (path / "config.yaml").exists() and any(entry.name not in OWN_TRACES for entry in path.iterdir()):
             raise UserError(f"{path}: holds files but no config.yaml, so it is no run directory; choose another one")
+    except OSError as error:
+        raise UserError(f"{path}: cannot be used as a run directory ({error.strerror})") from None
+    return hold_directory(path)
+
+
+def hold_directory(path: Path) -> IO[str]:
+    """The lock alone, for a directory of any content that is there. Raises UserError where another process holds it."""
+    try:
         lock = (path / "run.lock").open("w")
     except OSError as error:
         raise UserError(f"{path}: cannot be used as a run directory ({error.strerror})") from None

@@ -8,20 +8,22 @@ import asyncio
 import logging
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
+from inference.adapter_notes import check_trained_for
 from inference.aggregation import aggregate
 from inference.asking import Asker, shown_error
 from inference.budget import BudgetReached, Meter
 from inference.config import StrictModel
 from inference.engines.base import EngineError, build_engine
 from inference.engines.pool import BuildEngine, EnginePool
-from inference.errors import UserError
+from inference.errors import UserError, named_list
 from inference.judgement_file import JobKey, JudgementFile, has_failed
 from inference.judges import Budget, JudgeConfig
 from inference.methods import METHODS, Answers, Ask, Asks
+from inference.methods.evidence import Evidence
 from inference.progress import ProgressReport
-from inference.records import Call, Completion, Judgement, Sample, Score
+from inference.records import Call, Completion, Judgement, Sample, Score, StepEvidence
 from inference.rubric import Rubric
 from inference.store import Store
 
@@ -53,6 +55,41 @@ def job_keys(samples: Sequence[Sample], judges: Sequence[JudgeConfig]) -> list[J
     return [(judge.id, sample.id, repeat) for judge in judges for sample in samples for repeat in range(judge.repeats)]
 
 
+def check_judges(
+    samples: Sequence[Sample],
+    judges: Sequence[JudgeConfig],
+    rubric: Rubric,
+    evidence: Mapping[str, Evidence] | None = None,
+) -> None:
+    """Raise UserError for what `run_judges` would refuse before anything is asked."""
+    ids = [judge.id for judge in judges]
+    if len(set(ids)) < len(ids):
+        raise UserError(f"two judges have the same id in {ids}: give each an id of its own")
+    repeated = [sample_id for sample_id, count in Counter(sample.id for sample in samples).items() if count > 1]
+    if repeated:
+        raise UserError(f"samples need ids of their own, but these occur more than once: {repeated[:5]}")
+    for judge in judges:
+        _check_evidence(samples, judge, (evidence or {}).get(judge.id))
+    check_trained_for(judges, rubric)
+
+
+def _check_evidence(samples: Sequence[Sample], judge: JudgeConfig, given: Evidence | None) -> None:
+    if judge.evidence_file is None:
+        if given is not None:
+            raise UserError(f"judge {judge.id}: evidence is given, but the judge has no evidence_file that says so")
+        return
+    if given is None:
+        raise UserError(
+            f"judge {judge.id}: nobody has read {judge.evidence_file}; `python -m eval run` does, and in Python "
+            "run_judges takes what is in it as `evidence`"
+        )
+    if not any(given.get(sample.id) for sample in samples):
+        raise UserError(
+            f"judge {judge.id}: {judge.evidence_file} has evidence on none of the {len(samples)} responses, but on "
+            f"{named_list(given) or 'nothing'}; give the evidence of the same data"
+        )
+
+
 async def run_judges(
     samples: Sequence[Sample],
     judges: Sequence[JudgeConfig],
@@ -63,6 +100,7 @@ async def run_judges(
     quiet: bool = False,
     budget: Budget | None = None,
     build: BuildEngine = build_engine,
+    evidence: Mapping[str, Evidence] | None = None,
 ) -> list[JudgeRun]:
     """Judge every sample with every judge. Finished judgements are skipped, finished calls come from the store.
 
@@ -73,29 +111,30 @@ async def run_judges(
         budget: what all judges together may spend.
         build: how an engine is made; only called for a judge with something left to do. Judges with the same model
             share it.
+        evidence: judge → sample id → evidence, for the judges that have an `evidence_file`, in place of an analysis.
 
     Returns:
         One `JudgeRun` per judge. The judgements themselves are in `sink`.
 
     Raises:
-        UserError: an engine cannot be built or doesn't answer, all judgements of a judge failed, or the budget is
-            spent. Everything finished is kept.
+        UserError: a judge was trained for something else, or has no evidence on any sample (`check_judges`); an engine
+            cannot be built or doesn't answer, all judgements of a judge failed, or the budget is spent. Everything
+            finished is kept.
     """
-    ids = [judge.id for judge in judges]
-    if len(set(ids)) < len(ids):
-        raise UserError(f"two judges have the same id in {ids}: give each an id of its own")
-    repeated = [sample_id for sample_id, count in Counter(sample.id for sample in samples).items() if count > 1]
-    if repeated:
-        raise UserError(f"samples need ids of their own, but these occur more than once: {repeated[:5]}")
+    check_judges(samples, judges, rubric, evidence)
     pending = sink.pending(job_keys(samples, judges))
     meter = Meter(budget, [model for judge in judges for model in judge.models], store)
     works, first = [], 0
     for judge in judges:
         positions = range(first, first + len(samples) * judge.repeats)
         first = positions.stop
-        works.append(_JudgeWork(samples, judge, rubric, sink, positions, [p for p in pending if p in positions]))
+        mine, given = [p for p in pending if p in positions], (evidence or {}).get(judge.id)
+        works.append(_JudgeWork(samples, judge, rubric, sink, positions, mine, given))
     pool, runs = EnginePool(build), []
     try:
+        # All before the first call: engines that share a model start it with room for each other's adapters.
+        for model in (model for work in works if work.pending for model in work.judge.models):
+            pool.get(model)
         for number, work in enumerate(works, 1):
             runs.append(await work.run(store, pool, meter, quiet=quiet))
             await pool.keep(model for later in works[number:] if later.pending for model in later.judge.models)
@@ -115,8 +154,10 @@ class _JudgeWork:
         sink: JudgementFile,
         positions: range,
         pending: list[int],
+        evidence: Evidence | None,
     ) -> None:
         self.judge, self.pending = judge, pending
+        self._evidence = evidence
         self._samples, self._judge, self._rubric, self._sink = samples, judge, rubric, sink
         self._positions, self._pending = positions, pending
         self._ready: dict[int, Judgement] = {}
@@ -132,7 +173,7 @@ class _JudgeWork:
                 engine = pool.get(model)
                 logger.info("judge %s: engine %s", self._judge.id, engine.identity)
                 askers.append(Asker(self._judge.id, model, engine, store, meter))
-            sent = await self._run_pending(_Askers(self._judge, askers), quiet=quiet)
+            sent = await self._run_pending(Askers(self._judge, askers), quiet=quiet)
             logger.info("judge %s: done, %d failed", self._judge.id, self._failed)
         return JudgeRun(
             judge=self._judge.id,
@@ -143,7 +184,7 @@ class _JudgeWork:
             seconds=time.monotonic() - started,
         )
 
-    async def _run_pending(self, asker: "_Askers", *, quiet: bool) -> int:
+    async def _run_pending(self, asker: "Askers", *, quiet: bool) -> int:
         total = len(self._positions)
         done = total - len(self._pending)
         jobs = iter(self._in_sending_order())
@@ -158,8 +199,8 @@ class _JudgeWork:
             self._write()
             self._sink.settle()
             self._check_any_use()
-        except BudgetReached:
-            drain = True
+        except BudgetReached as stop:
+            drain, stop.waiting = True, tuple(self._ready.values())
             raise
         finally:
             for worker in workers:
@@ -168,7 +209,7 @@ class _JudgeWork:
             await asker.close(drain=drain)
         return asker.sent
 
-    async def _work(self, jobs: Iterator[int], asker: "_Askers", report: ProgressReport) -> None:
+    async def _work(self, jobs: Iterator[int], asker: "Askers", report: ProgressReport) -> None:
         for position in jobs:
             self._take(position, await self._judge_one(position, asker))
             asker.check_health()
@@ -187,50 +228,9 @@ class _JudgeWork:
         elif not failed:
             self._sink.replace(position, judgement)
 
-    async def _judge_one(self, position: int, asker: "_Askers") -> Judgement:
+    async def _judge_one(self, position: int, asker: "Askers") -> Judgement:
         index, repeat = divmod(position - self._positions.start, self._judge.repeats)
-        sample = self._samples[index]
-        keys: list[str] = []
-        if sample.blank:
-            return self._judgement(sample, repeat, self._unscored("the response is empty"), keys)
-        try:
-            method = METHODS[self._judge.asked]
-            answers = await method(self._rubric, sample, asker.asks(keys), self._judge.settings(repeat))
-            return self._judgement(sample, repeat, aggregate(self._rubric, answers.scores), keys, answers)
-        except UserError:
-            raise
-        except EngineError as error:
-            scores = self._unscored(f"engine: {shown_error(error, self._judge.api_key_env)}")
-        except Exception as error:
-            logger.exception("judge %s, sample %s: fault in method %s", self._judge.id, sample.id, self._judge.method)
-            scores = self._unscored(f"method: {type(error).__name__}: {shown_error(error, self._judge.api_key_env)}")
-        return self._judgement(sample, repeat, scores, keys)
-
-    def _judgement(
-        self,
-        sample: Sample,
-        repeat: int,
-        scores: tuple[Score, ...],
-        keys: Sequence[str],
-        answers: Answers | None = None,
-    ) -> Judgement:
-        return Judgement(
-            sample_id=sample.id,
-            judge=self._judge.id,
-            method=self._judge.method,
-            rubric=f"{self._rubric.name}@{self._rubric.digest}",
-            repeat=repeat,
-            scores=scores,
-            items=tuple(score for score in answers.scores if score.item is not None) if answers else (),
-            evidence=answers.evidence if answers else (),
-            # Methods may ask for several answers at once, which come in any order.
-            calls=tuple(sorted(keys)),
-        )
-
-    def _unscored(self, reason: str) -> tuple[Score, ...]:
-        return tuple(
-            Score(step=step.name, dimension=dimension.name, unscored=reason) for step, dimension in self._rubric.scored
-        )
+        return await judge_once(self._samples[index], repeat, self._judge, self._rubric, asker, self._evidence)
 
     def _in_sending_order(self) -> list[int]:
         """Pending positions grouped by scenario, scenarios in the order of their first sample."""
@@ -257,7 +257,7 @@ class _JudgeWork:
         askable = self._judge.repeats * sum(not sample.blank for sample in self._samples)
         return 0 < askable <= self._failed
 
-    def _check_any_answer(self, asker: "_Askers") -> None:
+    def _check_any_answer(self, asker: "Askers") -> None:
         if self._useless() and asker.failed and not asker.answered:
             raise UserError(
                 f"judge {self._judge.id}: none of its {asker.failed} calls was answered ({asker.last_error}); "
@@ -272,14 +272,66 @@ class _JudgeWork:
             )
 
 
-class _Askers:
+async def judge_once(
+    sample: Sample,
+    repeat: int,
+    judge: JudgeConfig,
+    rubric: Rubric,
+    asker: "Askers",
+    evidence: Evidence | None = None,
+) -> Judgement:
+    """One judgement of one sample. A fault of the engine or the method leaves it unscored, with the reason.
+
+    `evidence`: for a judge with an `evidence_file`, which is never asked where there is none on the sample.
+    Raises UserError where going on is of no use: the budget is spent, or the store cannot be used.
+    """
+
+    def judgement(scores: tuple[Score, ...], answers: Answers | None = None) -> Judgement:
+        return Judgement(
+            sample_id=sample.id,
+            judge=judge.id,
+            method=judge.method,
+            rubric=f"{rubric.name}@{rubric.digest}",
+            repeat=repeat,
+            scores=scores,
+            items=tuple(score for score in answers.scores if score.item is not None) if answers else (),
+            evidence=answers.evidence if answers else (),
+            # Methods may ask for several answers at once, which come in any order.
+            calls=tuple(sorted(keys)),
+        )
+
+    keys: list[str] = []
+    if sample.blank:
+        return judgement(unscored_all(rubric, "the response is empty"))
+    given = None if judge.evidence_file is None else (evidence or {}).get(sample.id, ())
+    if given is not None and not given:
+        return judgement(unscored_all(rubric, "no evidence: none is given on this response"))
+    try:
+        answers = await METHODS[judge.asked](rubric, sample, asker.asks(keys, given), judge.settings(repeat))
+        return judgement(aggregate(rubric, answers.scores), answers)
+    except UserError:
+        raise
+    except EngineError as error:
+        return judgement(unscored_all(rubric, f"engine: {shown_error(error, judge.api_key_env)}"))
+    except Exception as error:
+        logger.exception("judge %s, sample %s: fault in method %s", judge.id, sample.id, judge.method)
+        reason = f"method: {type(error).__name__}: {shown_error(error, judge.api_key_env)}"
+        return judgement(unscored_all(rubric, reason))
+
+
+def unscored_all(rubric: Rubric, reason: str) -> tuple[Score, ...]:
+    """Every score of `rubric`, missing for one `reason`."""
+    return tuple(Score(step=step.name, dimension=dimension.name, unscored=reason) for step, dimension in rubric.scored)
+
+
+class Askers:
     """The models of one judge, counted together."""
 
     def __init__(self, judge: JudgeConfig, askers: Sequence[Asker]) -> None:
         self._judge, self._askers = judge, askers
 
-    def asks(self, keys: list[str]) -> Asks:
-        """For one sample; the keys of its calls are added to `keys`."""
+    def asks(self, keys: list[str], evidence: Sequence[StepEvidence] | None = None) -> Asks:
+        """For one sample, and the evidence that exists on it; the keys of its calls are added to `keys`."""
 
         def of(asker: Asker) -> Ask:
             async def ask(call: Call) -> Completion:
@@ -291,7 +343,7 @@ class _Askers:
         judge = of(self._askers[0])
         analyst = self._judge.analyst
         if analyst is None:
-            return Asks(judge, judge)
+            return Asks(judge, judge, evidence)
         own = of(self._askers[1])
 
         async def analyse(call: Call) -> Completion:

@@ -1,4 +1,4 @@
-"""Reading responses from CSV or JSONL files into samples. The only reader of response files in the project."""
+"""Responses in rows, of CSV and JSONL files or of a request, as samples. The project's only reader of them."""
 
 import hashlib
 import math
@@ -43,15 +43,21 @@ def read_samples(
     scores that are no numbers or off the scale.
     """
     path = Path(path)
-    columns = columns or Columns()
     rows = list(_rows(path))
     if not rows:
         raise UserError(f"{path}: no rows; a header line and at least one response are needed")
+    return samples_of(rows, str(path), rubric, columns or Columns(), rated=rated)
+
+
+def samples_of(
+    rows: list[tuple[str, dict[str, Any]]], source: str, rubric: Rubric, columns: Columns, *, rated: bool = False
+) -> list[Sample]:
+    """At least one row, each with its place, as samples. The errors of `read_samples` name `source` and the places."""
     response_columns = _response_columns(rubric, columns, rows[0][1])
     score_columns = _score_columns(rubric, columns, rows[0][1], rated=rated)
     named_id = [columns.id] if "id" in columns.model_fields_set else []
     needed = [*named_id, columns.scenario, *response_columns.values()]
-    _check_columns(path, rubric, rows[0][1], [*needed, *score_columns.values()])
+    _check_columns(source, rubric, rows[0], [*needed, *score_columns.values()])
     faults = [f"{place} has no {named_list([name])}" for place, row in rows[1:] for name in needed if name not in row]
     used = {columns.id, columns.scenario, *response_columns.values(), *score_columns.values()}
     faults += [fault for place, row in rows for fault in _cell_faults(place, row, used)]
@@ -64,7 +70,7 @@ def read_samples(
     _check_ids(samples, [place for place, _ in rows], faults)
     if faults:
         more = f" (and {len(faults) - SHOWN_FAULTS} more)" if len(faults) > SHOWN_FAULTS else ""
-        raise UserError(f"{path}: {'; '.join(faults[:SHOWN_FAULTS])}{more}")
+        raise UserError(f"{source}: {'; '.join(faults[:SHOWN_FAULTS])}{more}")
     return samples
 
 
@@ -114,13 +120,14 @@ def _score_columns(rubric: Rubric, columns: Columns, row: dict[str, Any], *, rat
     return keys if rated else {key: name for key, name in keys.items() if name in row}
 
 
-def _check_columns(path: Path, rubric: Rubric, row: dict[str, Any], needed: list[str]) -> None:
+def _check_columns(source: str, rubric: Rubric, first: tuple[str, dict[str, Any]], needed: list[str]) -> None:
+    place, row = first
     missing = [name for name in needed if name not in row]
     if missing:
         step = next((step.name for step in rubric.answered if step.name in missing), "")
         mapped = f", as in `columns: {{responses: {{{step}: COLUMN}}}}`" if step else ""
         raise UserError(
-            f"{path}: missing column{'s' if len(missing) > 1 else ''} {named_list(missing)}; the file has "
+            f"{source}: missing column{'s' if len(missing) > 1 else ''} {named_list(missing)}; {place} has "
             f"{named_list(row)}. Rename them, or say which column is which under `columns:` in the config{mapped}"
         )
 

@@ -17,11 +17,13 @@ from typing import Literal
 
 from pydantic import Field, field_validator
 
+from inference.adapter_notes import AnalystNote, note_of
 from inference.adapters import Adapter, check_base, read_adapter
 from inference.config import StrictModel, Whole, load_config
 from inference.engines.local import require
-from inference.engines.vllm import INSTALL, block_size, lora_rank, prepare_environment, whole_prompts
+from inference.engines.vllm_model import INSTALL, block_size, lora_rank, prepare_environment, whole_prompts
 from inference.errors import UserError
+from inference.files import os_errors, parse_json
 from inference.tokens import model_directory
 
 
@@ -71,11 +73,55 @@ def serve(config_path: Path) -> int:
 
 
 def served_adapters(config: ServeConfig) -> dict[str, Adapter]:
-    """Name → adapter, each checked against the model. Raises UserError for the first that doesn't fit."""
+    """Name → adapter, each checked against the model. Raises UserError for the first that doesn't fit, and for a
+    context that is longer than the model's, or shorter than the rows that an adapter was trained on."""
     adapters = {name: read_adapter(path) for name, path in config.adapters.items()}
     for adapter in adapters.values():
         check_base(adapter, config.model)
+    check_context(config, adapters)
     return adapters
+
+
+def check_context(config: ServeConfig, adapters: Mapping[str, Adapter]) -> None:
+    """Raise UserError where `max_model_len` doesn't fit the model or an adapter."""
+    context = model_context(config.model)
+    # Who overrides the model's settings may stretch its context as well; vLLM knows the outcome.
+    if context is not None and config.max_model_len > context and "hf-overrides" not in config.extra:
+        raise UserError(
+            f"max_model_len is {config.max_model_len}, but the model {config.model} reads {context} tokens at most: "
+            "lower it, or serve a model with a longer context"
+        )
+    for name, adapter in adapters.items():
+        note = note_of(adapter.path)
+        longest = note.max_row_tokens if isinstance(note, AnalystNote) else None
+        if longest is not None and longest > config.max_model_len:
+            raise UserError(
+                f"max_model_len is {config.max_model_len}, too short for the adapter {name}: it was trained on rows of "
+                f"up to {longest} tokens; set max_model_len to {longest} or more"
+            )
+
+
+def model_context(model: Path | str) -> int | None:
+    """Tokens that a model reads at most, as its config.json says; None where it doesn't."""
+    path = model_directory(model) / "config.json"
+    try:
+        with os_errors(path, "cannot be read"):
+            settings = parse_json(path.read_bytes())
+    except ValueError as error:
+        raise UserError(f"{path}: not valid JSON ({error}); copy the model again") from None
+    settings = settings if isinstance(settings, dict) else {}
+    inner = settings.get("text_config")  # of models that read images, too
+    settings = inner if isinstance(inner, dict) else settings
+    longest = settings.get("max_position_embeddings")
+    if type(longest) is not int:
+        return None
+    rope = settings.get("rope_parameters") or settings.get("rope_scaling")
+    if not isinstance(rope, dict):
+        return longest
+    # Stretched positions (YaRN and its like): some configs give the length before, some the one after.
+    before, factor = rope.get("original_max_position_embeddings", longest), rope.get("factor", 1)
+    numbers = all(type(value) in (int, float) for value in (before, factor))
+    return max(longest, int(before * factor)) if numbers else longest
 
 
 def served_names(config: ServeConfig, adapters: Mapping[str, Adapter]) -> list[str]:

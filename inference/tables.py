@@ -1,14 +1,14 @@
 """What a judging run shows: the summary and the estimate of a dry run."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from statistics import fmean
 
 from rich.console import Group
 from rich.table import Table
 
 from inference.cost import Cost, Costs, Spread, judge_costs
-from inference.estimate import Estimate
-from inference.judges import JudgeConfig
+from inference.estimate import Estimate, Estimates
+from inference.judges import Budget, JudgeConfig
 from inference.records import Judgement
 from inference.runner import JudgeRun
 from inference.store import Store
@@ -67,16 +67,39 @@ def _table(title: str, columns: Sequence[str]) -> Table:
     return table
 
 
-def estimate_table(estimates: Sequence[Estimate], samples: int) -> Table:
-    """One row per judge of a dry run."""
+def estimate_table(estimates: Estimates, samples: int, budget: Budget | None = None) -> Group:
+    """One row per judge of a dry run, with several judges one for all; below it whether the budget is enough."""
+    if not estimates.judges:
+        return Group("dry run: no judge is asked, all scores are recorded")
     table = _table(
         f"dry run: {samples} samples, no call made; answers that have to be asked for again come on top",
         ("judge", "calls", "prompt tokens", "completion tokens, at most", "price"),
     )
-    for found in estimates:
-        limit = "about" if found.follows else "at most"
+    rows = [*estimates.judges, estimates.total] if len(estimates.judges) > 1 else estimates.judges
+    for found in rows:
         tokens = f"{'about ' if found.follows else ''}{found.prompt_tokens:,}"
         tokens += "" if found.exact else " (estimate: characters / 4)"
-        price = "" if found.price is None else f"{limit} {found.price:.4f}" + ("" if found.exact else " (estimate)")
+        price = "" if found.price is None else f"{_bound(found)} {found.price:.4f}"
+        price += "" if found.exact or not price else " (estimate)"
         table.add_row(found.judge, f"{found.calls:,}", tokens, f"{found.completion_tokens:,}", price)
-    return table
+    return Group(table, *_against(budget or Budget(), estimates.total))
+
+
+def _bound(found: Estimate) -> str:
+    return "about" if found.follows else "at most"
+
+
+def _against(budget: Budget, total: Estimate) -> Iterator[str]:
+    """Whether the estimate is over the budget, a line for each limit that is set."""
+    tokens, limit = total.prompt_tokens + total.completion_tokens, budget.max_tokens_total
+    if limit is not None:
+        yield _verdict("max_tokens_total", f"{limit:,}", f"{_bound(total)} {tokens:,} tokens", over=tokens > limit)
+    if budget.max_cost is not None and total.price is not None:
+        price, most = f"{_bound(total)} {total.price:.4f}", f"{budget.max_cost:g}"
+        yield _verdict("max_cost", most, price, over=total.price > budget.max_cost)
+
+
+def _verdict(name: str, limit: str, estimated: str, *, over: bool) -> str:
+    if over:
+        return f"over the budget: {estimated}, budget.{name} is {limit}; the run may stop before its end"
+    return f"within the budget: {estimated}, budget.{name} is {limit}"

@@ -37,8 +37,10 @@ def _load_eval(path: Path) -> None:
 
 def _load_serving(path: Path) -> None:
     from inference.serve import ServeConfig
+    from inference.service import ServiceConfig
 
-    load_config(path, ServeConfig)
+    served = any(command.startswith("python -m inference serve ") for command in commands(path))
+    load_config(path, ServeConfig if served else ServiceConfig)
 
 
 def _training_settings(path: Path) -> dict[str, Any]:

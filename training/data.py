@@ -2,15 +2,18 @@
 
 import math
 import random
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, Literal
 
 from inference.errors import UserError
+from inference.prefixes import share_prefixes
 from inference.prompts import Question, evidence_questions, raw_questions
 from inference.records import Sample, StepEvidence
 from inference.rubric import Rubric
+from inference.scoring import grid_branches
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -148,19 +151,56 @@ def check_all_taught(rows: Sequence[Row], rubric: Rubric, evidence: Evidence | N
             )
 
 
-def audit(rows: Sequence[Row], max_tokens: int, name: str) -> tuple[list[Row], dict[str, Any]]:
+def chains(rows: Sequence[Row]) -> list[list[int]]:
+    """Indices of the rows by chain, in the order in which the chains start.
+
+    A chain holds rows on one item, or on a step, of a sample. The prompt of each begins with that of the one before, so
+    they are computed together.
+    """
+    about: dict[tuple[int, int | None], list[int]] = {}
+    for index, row in enumerate(rows):
+        about.setdefault((row.sample, row.item), []).append(index)
+    found: dict[int, list[int]] = {}
+    for members in about.values():
+        kept, places = share_prefixes([rows[index].input_ids for index in members])
+        for index, (position, _) in zip(members, places, strict=True):
+            found.setdefault(members[kept[position]], []).append(index)
+    for chain in found.values():
+        chain.sort(key=lambda index: len(rows[index].input_ids))
+    return sorted(found.values(), key=min)
+
+
+def sequences(rows: Sequence[Row], rubric: Rubric) -> list[list[tuple[int, int]]]:
+    """Of each chain the sequences that are computed for it: (tokens, score positions read in it)."""
+    # What a prompt has to be extended by to read its grid, in numbers that are no token.
+    suffixes = [
+        [[-1 - int(digit) for digit in prefix] for prefix in grid_branches(one.dimension.grid)]
+        for one in rubric.learned
+    ]
+    found = []
+    for chain in chains(rows):
+        needed = [[*rows[index].input_ids, *suffix] for index in chain for suffix in suffixes[rows[index].reader]]
+        kept, places = share_prefixes(needed)
+        read = Counter(position for position, _ in places)
+        found.append([(len(needed[index]), read[position]) for position, index in enumerate(kept)])
+    return found
+
+
+def audit(rows: Sequence[Row], max_tokens: int, name: str, rubric: Rubric) -> tuple[list[Row], dict[str, Any]]:
     """Rows of at most `max_tokens`, and the counts that are printed before the first step.
 
-    A longer row is left out and counted, not cut: a cut prompt would not be what a served judge is asked.
+    A longer row is left out and counted, not cut: a cut prompt would not be what a served judge is asked. Tokens are
+    those of the sequences that are computed, which several rows may share.
     """
     kept = [row for row in rows if len(row.input_ids) <= max_tokens]
     if not kept:
         raise UserError(f"all {len(rows)} {name} rows are longer than max_prompt_tokens {max_tokens}: raise it")
-    lengths = sorted(len(row.input_ids) for row in kept)
+    lengths = sorted(tokens for chain in sequences(kept, rubric) for tokens, _ in chain)
     return kept, {
         "split": name,
         "rows": len(kept),
         "too_long": len(rows) - len(kept),
+        "sequences": len(lengths),
         "tokens": sum(lengths),
         "mean": round(sum(lengths) / len(lengths), 2),
         "p95": lengths[int(0.95 * (len(lengths) - 1))],

@@ -26,7 +26,7 @@ TOKENIZERS = ("tokenizer.json", "tokenizer.model", "vocab.json")
 
 
 class RoughTokenizer:
-    """Stands in for a tokenizer that is not there: as many tokens as characters / 4, all with id 0."""
+    """Stands in for a tokenizer that is not there: each four characters of a line are a token, its id their code."""
 
     chat_template = "none"
     eos_token_id = 0
@@ -36,7 +36,10 @@ class RoughTokenizer:
         return {}
 
     def encode(self, text: str, **_: Any) -> list[int]:
-        return [0] * -(-len(text) // CHARACTERS_PER_TOKEN)
+        # By line, so that a prompt of which another one is the beginning has its tokens, too.
+        size, lines = CHARACTERS_PER_TOKEN, text.splitlines(keepends=True)
+        pieces = [line[start : start + size] for line in lines for start in range(0, len(line), size)]
+        return [int.from_bytes(piece.encode(errors="surrogatepass")) for piece in pieces]
 
     def apply_chat_template(self, conversation: Sequence[dict[str, str]], **_: Any) -> list[int]:
         return [0] * sum(len(self.encode(message["content"])) + 5 for message in conversation)
@@ -84,7 +87,8 @@ def print_estimate(
 ) -> None:
     """Print the estimate of one run.
 
-    `make_rows`: tokenizer → the sequences of each training row, (tokens, positions with logits); `tiled`: see `Plan`.
+    `make_rows`: tokenizer → the sequences of each element of the training data, (tokens, positions with logits);
+    `tiled`: see `Plan`.
     """
     from rich.console import Console
     from rich.table import Table
@@ -138,6 +142,6 @@ def batches_of(rows: Sequence[list[tuple[int, int]]], args: Any) -> list[list[tu
     order = list(range(len(rows)))
     if args.bucket_by_length:
         seed = args.data_seed if args.data_seed is not None else args.seed
-        order = list(BucketSampler([row[0][0] for row in rows], size, seed))
+        order = list(BucketSampler([max(tokens for tokens, _ in row) for row in rows], size, seed))
     chunks = [order[start : start + size] for start in range(0, len(order), size)]
     return [[sequence for index in chunk for sequence in rows[index]] for chunk in chunks]

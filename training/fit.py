@@ -13,6 +13,7 @@ from trl.scripts.utils import TrlParser
 from trl.trainer.model_config import ModelConfig
 from trl.trainer.utils import get_peft_config
 
+from inference.adapter_notes import judge_note, write_note
 from inference.adapters import note_base
 from inference.errors import UserError
 from inference.grid import GridReader
@@ -68,6 +69,8 @@ def fit(
         print_audit(counts)
     trainer = build_trainer(args, model_args, contents, tokenizer, rubric, rows, parts["validation"], evidence)
     adapter = train(trainer, out, contents, base, data.expect_wrapper)
+    if main_process:
+        write_note(adapter, judge_note(rubric, data.recipe, [*parts["train"], *parts["validation"]]))
     results = final_figures(trainer, rubric, rows, parts, out, evidence)
     if main_process:
         write_card(
@@ -97,6 +100,7 @@ def parse_arguments_of(kind: type[A], settings: dict[str, Any], ours: frozenset[
     """Typed arguments of the settings but for `ours`; an unknown key or a value of the wrong type is a UserError."""
     types: Any = (kind, ModelConfig)
     parser = TrlParser(types)
+    _no_truth_values(parser, settings)
     unknown = parser.set_defaults_with_config(**{key: value for key, value in settings.items() if key not in ours})
     if unknown:
         raise UserError(
@@ -116,6 +120,14 @@ def parse_arguments_of(kind: type[A], settings: dict[str, Any], ours: frozenset[
             "use_peft is not true: judges are trained as LoRA adapters, set use_peft, lora_r and lora_target_modules"
         )
     return args, model_args
+
+
+def _no_truth_values(parser: TrlParser, settings: dict[str, Any]) -> None:
+    """Raise UserError for a truth value in place of a number: to Python it is one."""
+    numbers = {action.dest for action in parser._actions if action.type in (int, float)}
+    wrong = sorted(name for name in numbers if isinstance(settings.get(name), bool))
+    if wrong:
+        raise UserError(f"{wrong[0]} is {str(settings[wrong[0]]).lower()}, a truth value in YAML; write a number")
 
 
 def _check_ranges(args: TrainingArguments, model_args: ModelConfig) -> None:
@@ -151,7 +163,7 @@ def prepare(
             targets=targets if learned else "mean",
             unrated=not learned,
         )
-        rows[name], count = audit(made, max_tokens if learned else 1_000_000, name)
+        rows[name], count = audit(made, max_tokens if learned else 1_000_000, name, rubric)
         if learned:
             check_all_taught(rows[name], rubric, evidence)
         counts.append(count)
@@ -162,7 +174,9 @@ def print_audit(counts: list[dict[str, Any]]) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    table = Table(title="Token audit: rows, those left out, prompt tokens, supervised positions", title_justify="left")
+    table = Table(
+        title="Token audit: rows, those too long, what is computed, supervised positions", title_justify="left"
+    )
     for name in counts[0]:
         table.add_column(name, justify="left" if name == "split" else "right")
     for count in counts:

@@ -2,26 +2,27 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from transformers import Trainer, TrainerCallback
 
-from inference.grid import GridReader
+from inference.grid import GridReader, logits_only_at
+from inference.prefixes import share_prefixes
 from training.arguments import JudgeTrainingArguments
-from training.data import Row
+from training.data import Row, chains
 from training.losses import ce_loss, raft_loss, score_tensor
 
 Batch = dict[str, Tensor]
 
 
 class ScoreCollator:
-    """Rows → one right-padded batch. Rows of one batch may belong to different dimensions.
+    """Chains of rows → one right-padded batch. Rows of one batch may belong to different dimensions.
 
-    Returns ``input_ids`` (s, t), ``last`` (s,) index of the position whose next token is read, ``targets`` (n,) and
-    ``readers`` (n,), where s ≥ n: a row whose grid shares prefixes (1 and 10…16) needs one sequence per prefix.
+    Returns ``input_ids`` (s, t), ``sequence`` and ``column`` (p,) of the positions whose next token is read,
+    ``targets`` and ``readers`` (n,), rows in the order of their readers. p ≥ n: a row whose grid shares prefixes (1 and
+    10…16) is read once per prefix. s ≤ p: a sequence that another one begins with is read inside it.
     No attention mask is needed: padding stands to the right of every position that is read, and attention is causal.
     """
 
@@ -29,14 +30,16 @@ class ScoreCollator:
         self.readers = readers
         self.pad_token_id = pad_token_id
 
-    def __call__(self, rows: Sequence[Row]) -> Batch:
-        rows = sorted(rows, key=lambda row: row.reader)
-        sequences = [ids for row in rows for ids in self.readers[row.reader].rows(row.input_ids)]
-        longest = max(len(ids) for ids in sequences)
-        padded = [ids + [self.pad_token_id] * (longest - len(ids)) for ids in sequences]
+    def __call__(self, chains: Sequence[Sequence[Row]]) -> Batch:
+        rows = sorted((row for chain in chains for row in chain), key=lambda row: row.reader)
+        needed = [ids for row in rows for ids in self.readers[row.reader].rows(row.input_ids)]
+        kept, places = share_prefixes(needed)
+        longest = max(len(needed[index]) for index in kept)
+        padded = [needed[index] + [self.pad_token_id] * (longest - len(needed[index])) for index in kept]
         return {
             "input_ids": torch.tensor(padded),
-            "last": torch.tensor([len(ids) - 1 for ids in sequences]),
+            "sequence": torch.tensor([sequence for sequence, _ in places]),
+            "column": torch.tensor([column for _, column in places]),
             "targets": torch.tensor([row.target for row in rows], dtype=torch.float32),
             "readers": torch.tensor([row.reader for row in rows]),
         }
@@ -86,28 +89,13 @@ class SetEpoch(TrainerCallback):
             self.trainer.sampler.set_epoch(int(state.epoch or 0))
 
 
-@contextmanager
-def logits_only_at(head: nn.Module, rows: Tensor, columns: Tensor) -> Iterator[None]:
-    """While active, the output head sees only the hidden states at (rows, columns) and returns (s, vocabulary) logits.
-
-    A hook keeps the model's own forward, so data-parallel and sharding wrappers see the call they expect.
-    """
-
-    def select(_: nn.Module, args: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-        return (args[0][rows, columns], *args[1:])
-
-    handle = head.register_forward_pre_hook(select)
-    try:
-        yield
-    finally:
-        handle.remove()
-
-
 class JudgeTrainer(Trainer):
     """Trains a judge on `Row`s. Loss = ce_weight · ce + raft_weight · raft, mean over the rows of a batch.
 
-    `readers` are in the order of `Rubric.learned`; `ranges` their (lowest, highest) scores. `score` evaluates a set
-    of rows; `validate` turns it into metrics that join the log at each evaluation.
+    An element of the training data is a chain of rows (`data.chains`), computed as one sequence, so
+    ``per_device_train_batch_size`` counts chains and a batch may have more rows. `readers` are in the order of
+    `Rubric.learned`; `ranges` their (lowest, highest) scores. `score` evaluates a set of rows; `validate` turns it into
+    metrics that join the log at each evaluation.
     """
 
     args: JudgeTrainingArguments
@@ -134,7 +122,8 @@ class JudgeTrainer(Trainer):
             model=model,
             args=args,
             data_collator=self.collate,
-            train_dataset=list(train_rows),  # a sequence with a length is all a DataLoader needs
+            # A sequence with a length is all a DataLoader needs.
+            train_dataset=[[train_rows[index] for index in chain] for chain in chains(train_rows)],
             **kwargs,
         )
         # The loss is a mean over the batch already; transformers would otherwise divide it again by a token count.
@@ -145,15 +134,14 @@ class JudgeTrainer(Trainer):
     def _get_train_sampler(self, train_dataset: Any = None) -> torch.utils.data.Sampler[int] | None:
         if not self.args.bucket_by_length:
             return super()._get_train_sampler(train_dataset)
-        rows: Any = train_dataset if train_dataset is not None else self.train_dataset
+        data: Any = train_dataset if train_dataset is not None else self.train_dataset
         seed = self.args.data_seed if self.args.data_seed is not None else self.args.seed
-        self.sampler = BucketSampler([len(row.input_ids) for row in rows], self.args.train_batch_size, seed)
+        self.sampler = BucketSampler([len(chain[-1].input_ids) for chain in data], self.args.train_batch_size, seed)
         return self.sampler
 
     def grid_logprobs(self, model: Any, batch: Batch) -> list[tuple[int, Tensor, Tensor]]:
         """(reader, its grid's log-probabilities (m, g), targets (m,)) for each dimension in the batch."""
-        sequences = torch.arange(len(batch["last"]), device=batch["last"].device)
-        with logits_only_at(self.head, sequences, batch["last"]):
+        with logits_only_at(self.head, batch["sequence"], batch["column"]):
             logits = model(input_ids=batch["input_ids"], use_cache=False).logits
         found = []
         start = 0
@@ -193,14 +181,18 @@ class JudgeTrainer(Trainer):
 
     @torch.no_grad()
     def score(self, rows: Sequence[Row], batch_size: int) -> list[dict[str, float]]:
-        """Score string → natural log-probability for each row, in the order of `rows`; batches go by length."""
+        """Score string → natural log-probability for each row, in the order of `rows`.
+
+        Batches of `batch_size` chains go by length.
+        """
         model: Any = self.model
         model.eval()
-        order = sorted(range(len(rows)), key=lambda index: len(rows[index].input_ids))
+        order = sorted(chains(rows), key=lambda chain: len(rows[chain[-1]].input_ids))
         result: list[dict[str, float]] = [{} for _ in rows]
         for start in range(0, len(order), batch_size):
-            part = sorted(order[start : start + batch_size], key=lambda index: rows[index].reader)
-            batch = self._prepare_inputs(self.collate([rows[index] for index in part]))
+            members = [index for chain in order[start : start + batch_size] for index in chain]
+            part = sorted(members, key=lambda index: rows[index].reader)
+            batch = self._prepare_inputs(self.collate([[rows[index] for index in part]]))
             position = 0
             for reader, logprobs, _ in self.grid_logprobs(model, batch):
                 for line in logprobs.tolist():

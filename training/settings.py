@@ -6,7 +6,8 @@ from typing import Any, Literal, TypeVar
 from pydantic import Field, model_validator
 
 from eval.benchmarks.cgpst.benchmark import CgpstConfig
-from inference.config import FaultAt, StrictModel, read_yaml, validate
+from inference.adapter_notes import Recipe
+from inference.config import FaultAt, Number, StrictModel, Whole, read_yaml, validate
 from inference.errors import UserError
 from inference.samples import Columns
 
@@ -14,7 +15,7 @@ from inference.samples import Columns
 class LaunchSettings(StrictModel):
     """How a run has to be launched: checked by `training.launch_check`."""
 
-    expect_world_size: int | None = Field(default=None, ge=1)
+    expect_world_size: Whole | None = Field(default=None, ge=1)
     """Processes this run has to be launched with, of all machines together. Default: any number."""
     expect_wrapper: Literal["none", "ddp", "fsdp2", "deepspeed"] | None = None
     """What has to hold the model in training. accelerate falls back to less without a word. Default: anything."""
@@ -24,7 +25,7 @@ class DataSettings(LaunchSettings):
     """Which ratings a judge learns from, and which it is tested on."""
 
     rubric: str
-    """A rubric file."""
+    """A rubric file or the name of one, with variants behind a ``#``."""
     train_file: str | None = None
     """CSV or JSONL of rated responses."""
     benchmark: CgpstConfig | None = None
@@ -33,7 +34,7 @@ class DataSettings(LaunchSettings):
     """With `train_file`: a file of splits. A test id of it in the training data stops the run."""
     split: str = "scenario"
     """Name of the split in that file."""
-    recipe: Literal["sft_raw", "sft_evidence"] = "sft_raw"
+    recipe: Recipe = "sft_raw"
     """Whether a judge learns from raw responses, or from `evidence` on them."""
     evidence: str | None = None
     """`sft_evidence`: a file of evidence by answer id, or a folder of traces."""
@@ -41,18 +42,18 @@ class DataSettings(LaunchSettings):
     """Of several raters: one row with their mean, or a row for each. Validation and test are held to the mean."""
     validation_file: str | None = None
     """Rated responses for validation, instead of `validation_share`."""
-    validation_share: float | None = Field(default=None, gt=0, lt=1)
+    validation_share: Number | None = Field(default=None, gt=0, lt=1)
     """Share of the training data held out for validation, such as 0.3 for a 7:3 split."""
     split_by: Literal["sample", "scenario"] = "sample"
     """What `validation_share` holds out: samples or whole scenarios."""
-    split_seed: int = 0
+    split_seed: Whole = 0
     """Seed of the split and of the choice of `max_rows`."""
     test_file: str | None = None
     """Judged once after training, for the model card. None of its ids may occur in the other data."""
     columns: Columns = Columns()
-    max_rows: int | None = Field(default=None, ge=1)
+    max_rows: Whole | None = Field(default=None, ge=1)
     """Train on this many samples, drawn with `split_seed`."""
-    max_prompt_tokens: int = Field(default=128, ge=1)
+    max_prompt_tokens: Whole = Field(default=128, ge=1)
     """Longer rows are left out of training and counted in the audit."""
 
     @model_validator(mode="after")
@@ -86,8 +87,8 @@ class DataSettings(LaunchSettings):
 
     @property
     def files(self) -> dict[str, str]:
-        """The input files, by the key that names them."""
-        own = {name: getattr(self, name) for name in ("rubric", "train_file", "validation_file", "test_file", "splits")}
+        """The input files beside the rubric, by the key that names them."""
+        own = {name: getattr(self, name) for name in ("train_file", "validation_file", "test_file", "splits")}
         of_benchmark = self.benchmark.files if self.benchmark else {}
         every = {**own, **of_benchmark, "evidence": self.evidence}
         return {name: path for name, path in every.items() if path is not None}

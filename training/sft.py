@@ -14,9 +14,8 @@ from eval.benchmarks.cgpst.benchmark import load, read_splits
 from inference.records import Sample
 from inference.rubric import Rubric, load_rubric
 from inference.samples import read_samples
-from inference.scoring import grid_branches
 from training.command import run_command
-from training.data import Evidence, choose, refuse_overlap, split
+from training.data import Evidence, choose, refuse_overlap, sequences, split
 from training.dry_run import print_estimate
 from training.evidence import load_evidence, need_evidence
 from training.settings import DataSettings, read_settings
@@ -49,12 +48,11 @@ def estimate_run(
     evidence: Evidence | None,
     tflops: float | None,
 ) -> None:
-    """Print what the run would take. A row is one sequence per prefix of its grid, each with one score position."""
+    """Print what the run would take."""
 
     def rows(tokenizer: Any) -> list[list[tuple[int, int]]]:
         made, _ = prepare({"train": parts["train"]}, rubric, tokenizer, data.max_prompt_tokens, evidence, data.targets)
-        branches = [grid_branches(learned.dimension.grid) for learned in rubric.learned]
-        return [[(len(row.input_ids) + len(prefix), 1) for prefix in branches[row.reader]] for row in made["train"]]
+        return sequences(made["train"], rubric)
 
     from training.arguments import JudgeTrainingArguments
     from training.fit import prepare

@@ -40,7 +40,7 @@ def estimate_run(settings: dict[str, Any], data: SotSettings, parts: TraceParts,
 
     def rows(tokenizer: Any) -> list[list[tuple[int, int]]]:
         made, _ = prepare(replace(parts, validation=[]), tokenizer, data)
-        return [[(len(row.input_ids), len(row.input_ids))] for row in made["train"]]
+        return [[(len(row.input_ids), row.taught)] for row in made["train"]]
 
     from training.sot_fit import prepare
     from training.sot_trainer import SotArguments

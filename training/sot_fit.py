@@ -7,7 +7,6 @@ from typing import Any
 import torch
 from transformers import set_seed
 
-from inference.adapters import file_digest, model_digest
 from inference.errors import UserError
 from inference.run_dir import lock_directory
 from inference.tokens import load_tokenizer
@@ -18,7 +17,6 @@ from training.sot_card import write_card
 from training.sot_rows import SotRow, audit, build_rows
 from training.sot_settings import SotSettings, TraceParts
 from training.sot_trainer import SotArguments, SotTrainer
-from training.traces.records import INFO
 
 OURS = frozenset(SotSettings.model_fields)
 
@@ -29,7 +27,7 @@ def fit(settings: dict[str, Any], data: SotSettings, parts: TraceParts) -> Path:
     check_world_size(data.expect_world_size, args.world_size)
     out, base = Path(settings["output_dir"]), str(settings["model_name_or_path"])
     main_process = args.process_index == 0
-    contents = described(settings, data)
+    contents = tracking.contents(settings, data)
     lock = lock_directory(out) if main_process else None
     if main_process:
         tracking.check_directory(out, contents)
@@ -66,18 +64,6 @@ def fit(settings: dict[str, Any], data: SotSettings, parts: TraceParts) -> Path:
     return adapter
 
 
-def described(settings: dict[str, Any], data: SotSettings) -> dict[str, Any]:
-    """The settings with digests of all that they name: what a run directory belongs to."""
-    files = {name: getattr(data, name) for name in ("rubric", "splits", "folds")}
-    digests = {name: file_digest(Path(path)) for name, path in files.items() if path and Path(path).is_file()}
-    folder = Path(data.traces)
-    tables = sorted(path for path in folder.iterdir() if path.suffix == ".arrow" or path.name == INFO)
-    traces = {path.name: file_digest(path) for path in tables}
-    plain: dict[str, Any] = json.loads(json.dumps(settings, default=str))
-    model = model_digest(settings["model_name_or_path"])
-    return {**plain, "sha256": {**digests, "traces": traces, "model": model}}
-
-
 def prepare(
     parts: TraceParts, tokenizer: Any, data: SotSettings
 ) -> tuple[dict[str, list[SotRow]], list[dict[str, Any]]]:
@@ -87,6 +73,8 @@ def prepare(
     for name, traces in (("train", parts.train), ("validation", parts.validation)):
         if name == "train" or traces:
             built = build_rows(traces, parts.rubric, tokenizer, data.profile)
+            if name == "train":
+                built = [row for row in built for _ in range(data.step_repeats.get(row.step, 1))]
             rows[name], count = audit(built, data.max_row_tokens, name)
             counts.append(count)
     return rows, counts

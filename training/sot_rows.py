@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from inference import prompts
+from inference.adapter_notes import Profile
 from inference.errors import UserError
 from inference.items import item_texts
 from inference.prompts.describe import EVIDENCE, MEMORY
 from inference.records import Call, StepEvidence
 from inference.rubric import Rubric, Step
 from inference.tokens import encode_chat, encode_plain
-from training.sot_settings import Profile
 from training.traces.records import Trace, step_of
 
 IGNORED = -100

@@ -6,11 +6,13 @@ from typing import Any
 
 import torch
 from datasets import Dataset
+from torch import nn
 from trl.trainer.sft_config import SFTConfig
 from trl.trainer.sft_trainer import SFTTrainer
 
+from inference.grid import logits_only_at
 from training.judge_trainer import BucketSampler, SetEpoch
-from training.sot_rows import SotRow
+from training.sot_rows import IGNORED, SotRow
 
 
 @dataclass
@@ -52,6 +54,7 @@ class SotTrainer(SFTTrainer):
             train_dataset=as_dataset(rows), eval_dataset=as_dataset(validation) if validation else None, **kwargs
         )
         self.add_callback(SetEpoch(self))
+        self.head: nn.Module = self.accelerator.unwrap_model(self.model).get_output_embeddings()
 
     def _get_train_sampler(self, train_dataset: Any = None) -> Any:
         if not self.args.bucket_by_length:
@@ -59,6 +62,30 @@ class SotTrainer(SFTTrainer):
         seed = self.args.data_seed if self.args.data_seed is not None else self.args.seed
         self.sampler = BucketSampler(self._lengths, self.args.train_batch_size, seed)
         return self.sampler
+
+    def compute_loss(
+        self, model: Any, inputs: dict[str, Any], return_outputs: bool = False, num_items_in_batch: Any = None
+    ) -> Any:
+        """TRL's loss: mean over the supervised tokens of the step. On a CPU, where TRL computes the logits of all
+        positions (and twice), those of the supervised ones alone."""
+        if inputs["input_ids"].device.type != "cpu":
+            trl: Any = super()
+            return trl.compute_loss(model, inputs, return_outputs, num_items_in_batch)
+        labels = inputs["labels"][:, 1:]
+        rows, columns = (labels != IGNORED).nonzero(as_tuple=True)
+        with logits_only_at(self.head, rows, columns):
+            logits = model(
+                input_ids=inputs["input_ids"], attention_mask=inputs["attention_mask"], use_cache=False
+            ).logits
+        wanted = labels[rows, columns]
+        loss = nn.functional.cross_entropy(logits.float(), wanted, reduction="sum")
+        loss = loss / (len(wanted) if num_items_in_batch is None else num_items_in_batch)
+        if self.args.average_tokens_across_devices and num_items_in_batch is not None:
+            loss = loss * self.accelerator.num_processes  # the gradients are averaged over the processes
+        right = (logits.argmax(-1) == wanted).float().mean()
+        mode = "train" if model.training else "eval"
+        self._metrics[mode]["mean_token_accuracy"].append(self.accelerator.gather(right).mean().item())
+        return (loss, {}) if return_outputs else loss
 
     def create_model_card(self, *args: Any, **kwargs: Any) -> None:
         """None at each checkpoint: the adapter's card is written at the end, with what it was trained on."""

@@ -64,7 +64,7 @@ class SourceConfig(BaseModel):
             return Source(rubric, tuple(read_samples(path, rubric, self.columns)), simulated=False)
         chosen = self.benchmark
         if whole and isinstance(chosen, CgpstConfig):
-            chosen = chosen.model_copy(update={"splits": None, "part": "all"})
+            chosen = chosen.model_copy(update={"splits": None, "part": "all", "choose": None})
         found = load_benchmark(chosen, rubric)
         return Source(rubric, found.samples, found.simulated)
 

@@ -6,7 +6,7 @@ In a file of folds ``fold0`` trains on what is not in the fold and tests on what
 
 import json
 import random
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from eval.benchmarks.cgpst.benchmark import read_splits
@@ -61,6 +61,22 @@ def write_splits(path: Path, splits: dict[str, Sides]) -> None:
 def side_of(path: str, name: str, side: str) -> frozenset[str]:
     """The ids on one side of a split. Raises UserError where the file has no such split."""
     return read_splits(path, name)[side]
+
+
+def training_part(ids: Iterable[str], path: str, name: str) -> frozenset[str]:
+    """Those of `ids` that a split has for training. Raises UserError, with the reason, where it has none of them."""
+    every = frozenset(ids)
+    kept = every & side_of(path, name, "train")
+    if kept or not every:
+        return kept
+    held_out = len(every & side_of(path, name, "test"))
+    if not held_out:
+        raise UserError(f"{path}: {name} names none of the {len(every)} answers; the file is of other data")
+    others = "" if held_out == len(every) else f", the other {len(every) - held_out} in neither part"
+    raise UserError(
+        f"{path}: of the {len(every)} answers none is in train of {name}, {held_out} in test{others}, and nothing is "
+        "learned from a test; take answers of the training part"
+    )
 
 
 def noted(path: str, name: str) -> Split:

@@ -1,6 +1,5 @@
 """Where a training run is written down: local files first, Weights & Biases as a mirror of them."""
 
-import hashlib
 import json
 import os
 import sys
@@ -13,27 +12,33 @@ from transformers import TrainerCallback
 
 from inference.adapters import file_digest, model_digest
 from inference.errors import UserError
+from inference.rubric import rubric_file
 from inference.run_dir import differences, environment
+from training.traces.records import INFO
 from training.validation import Figures
 
 if TYPE_CHECKING:
     from transformers import TrainingArguments
 
     from training.settings import DataSettings
+    from training.sot_settings import SotSettings
 
 
-def contents(settings: dict[str, Any], data: "DataSettings") -> dict[str, Any]:
-    """The settings with digests of the files and the model that they name: what a run directory belongs to."""
+def contents(settings: dict[str, Any], data: "DataSettings | SotSettings") -> dict[str, Any]:
+    """The settings with digests of all that they name: what a run directory belongs to."""
+    # The variants of the rubric that are chosen stand in its name, so in the settings themselves.
+    rubric = file_digest(rubric_file(data.rubric))
     digests = {name: _digest(Path(path)) for name, path in data.files.items()}
     plain: dict[str, Any] = json.loads(json.dumps(settings, default=str))
-    return {**plain, "sha256": {**digests, "model": model_digest(settings["model_name_or_path"])}}
+    model = model_digest(settings["model_name_or_path"])
+    return {**plain, "sha256": {"rubric": rubric, **digests, "model": model}}
 
 
-def _digest(path: Path) -> str:
-    """Of a file, or of the table of a folder of traces."""
+def _digest(path: Path) -> str | dict[str, str]:
+    """Of a file, or of each file of a folder of traces that says what is learned."""
     if not path.is_dir():
         return file_digest(path)
-    return hashlib.sha256("".join(file_digest(table) for table in sorted(path.glob("*.arrow"))).encode()).hexdigest()
+    return {file.name: file_digest(file) for file in sorted([*path.glob("*.arrow"), *path.glob(INFO)])}
 
 
 def check_directory(out: Path, settings: dict[str, Any]) -> None:

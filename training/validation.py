@@ -9,7 +9,7 @@ from eval.agreement import agreement
 from eval.metrics import Kind, score_tables
 from eval.protocol import METRICS, Frame
 from inference.aggregation import aggregate
-from inference.methods.compact import in_order
+from inference.methods.base import in_order
 from inference.prompts import evidence_known, raw_known
 from inference.records import Judgement, Sample, Score
 from inference.rubric import Learned, Rubric

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from inference.engines.base import EngineError
 from inference.errors import UserError
+from inference.prefixes import share_prefixes
 from inference.records import Call, Completion
 
 
@@ -84,12 +85,12 @@ class BatchingEngine(ABC):
                     future.set_result(result.model_copy(update={"seconds": seconds}))
 
     def _next_batch(self) -> list[tuple[Call, asyncio.Future[Completion]]]:
-        """The oldest waiting call and those nearest in length, up to `batch_size`: equal lengths need no padding."""
+        """The oldest waiting call and its neighbours in `_by_length`, up to `batch_size`."""
         self._waiting = [entry for entry in self._waiting if not entry[1].done()]
         if not self._waiting:
             return []
         oldest = self._waiting[0]
-        ordered = sorted(self._waiting, key=lambda entry: _length(entry[0]))
+        ordered = [self._waiting[index] for index in _by_length([call for call, _ in self._waiting])]
         place = next(index for index, entry in enumerate(ordered) if entry is oldest)
         start = min(place, max(0, len(ordered) - self.batch_size))
         batch = ordered[start : start + self.batch_size]
@@ -112,6 +113,12 @@ class BatchingEngine(ABC):
         return results
 
 
-def _length(call: Call) -> int:
-    """Characters of a call's prompt, which order calls like their tokens do."""
-    return len(call.prompt or "") + sum(len(message.content) for message in call.messages or ())
+def _by_length(calls: Sequence[Call]) -> list[int]:
+    """Indices by the characters of the prompt, as equal lengths need no padding; what begins another prompt before it.
+
+    Characters order calls like their tokens do.
+    """
+    texts = [call.prompt or "".join(message.content for message in call.messages or ()) for call in calls]
+    kept, places = share_prefixes(texts)
+    longest = [kept[position] for position, _ in places]
+    return sorted(range(len(calls)), key=lambda index: (len(texts[longest[index]]), longest[index], len(texts[index])))

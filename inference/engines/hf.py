@@ -1,7 +1,8 @@
 """Engine on transformers and PEFT: float32 on a CPU, or a GPU where there is one.
 
-A grid is read from the logits after the prompt, in one batched forward pass that computes no other logits. Other calls
-are generated. A JSON schema is not enforced here: the parser refuses what doesn't fit, and the method asks once more.
+Grids are read from the logits after the prompts, in one batched forward pass that computes no other logits; a prompt
+that another one begins with is read inside it. Other calls are generated. A JSON schema is not enforced here: the
+parser refuses what doesn't fit, and the method asks once more.
 """
 
 import gc
@@ -11,6 +12,7 @@ from typing import Any
 from inference.adapters import TEXT_NAMES, Adapter
 from inference.engines.base import EngineConfig
 from inference.engines.local import LocalEngine, require
+from inference.prefixes import share_prefixes
 from inference.records import Call, Completion, Usage
 from inference.tokens import score_token_ids
 
@@ -35,45 +37,48 @@ class HFEngine(LocalEngine):
         return self._model
 
     def group(self, call: Call) -> str:
-        """Calls with the same grid share a forward pass, greedy ones of one length a generation."""
+        """Calls with a grid share a forward pass, greedy ones of one length a generation."""
         if call.grid:
-            return "grid " + " ".join(call.grid)
+            return "grid"
         return f"greedy {call.max_tokens}" if call.temperature == 0 else "sampled"
 
     def answer(self, calls: Sequence[Call], prompts: Sequence[list[int]]) -> Sequence[Completion]:
         if calls[0].grid:
-            return self._read_grid(calls[0].grid, prompts)
+            return self._read_grids([call.grid or () for call in calls], prompts)
         if calls[0].temperature == 0:
             return self._generate(calls[0], prompts)
         # One at a time, so that a sample depends on its own seed and not on its neighbours.
         return [self._generate(call, [prompt])[0] for call, prompt in zip(calls, prompts, strict=True)]
 
-    def _read_grid(self, grid: tuple[str, ...], prompts: Sequence[list[int]]) -> list[Completion]:
+    def _read_grids(self, grids: Sequence[tuple[str, ...]], prompts: Sequence[list[int]]) -> list[Completion]:
         import torch
 
         from inference.grid import GridReader
 
-        reader = GridReader(grid, score_token_ids(self.tokenizer, grid))
-        rows = [row for prompt in prompts for row in reader.rows(prompt)]
-        logits = self.last_logits(rows).unflatten(0, (len(prompts), len(reader.prefixes)))
+        readers = {grid: GridReader(grid, score_token_ids(self.tokenizer, grid)) for grid in set(grids)}
+        rows = [readers[grid].rows(prompt) for grid, prompt in zip(grids, prompts, strict=True)]
+        logits = self.last_logits([ids for needed in rows for ids in needed]).split([len(needed) for needed in rows])
         with torch.inference_mode():
-            found = reader.logprobs(logits).tolist()
-        width = len(reader.prefixes)
+            found = [readers[grid].logprobs(part[None])[0].tolist() for grid, part in zip(grids, logits, strict=True)]
         return [
-            _grid_completion(grid, values, sum(map(len, rows[width * index : width * (index + 1)])))
-            for index, values in enumerate(found)
+            _grid_completion(grid, values, sum(map(len, needed)))
+            for grid, values, needed in zip(grids, found, rows, strict=True)
         ]
 
     def last_logits(self, rows: Sequence[list[int]]) -> Any:
         """Next-token logits after each row of token ids: a tensor (rows, vocabulary)."""
         import torch
 
-        ids, mask, positions = self._padded(rows)
-        with torch.inference_mode():
-            output = self.model(
-                input_ids=ids, attention_mask=mask, position_ids=positions, logits_to_keep=1, use_cache=False
-            )
-        return output.logits[:, -1]
+        from inference.grid import logits_only_at
+
+        kept, places = share_prefixes(rows)
+        ids, mask, positions = self._padded([rows[index] for index in kept])
+        sequences = torch.tensor([sequence for sequence, _ in places], device=ids.device)
+        starts = (mask == 0).sum(dim=1)
+        columns = starts[sequences] + torch.tensor([column for _, column in places], device=ids.device)
+        head = self.model.get_output_embeddings()
+        with torch.inference_mode(), logits_only_at(head, sequences, columns):
+            return self.model(input_ids=ids, attention_mask=mask, position_ids=positions, use_cache=False).logits
 
     def _generate(self, call: Call, prompts: Sequence[list[int]]) -> list[Completion]:
         import torch

@@ -1,6 +1,6 @@
 """What a method is given and what it returns."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeVar
 
@@ -23,6 +23,8 @@ class Asks:
     judge: Ask
     analyst: Ask
     """Writes the evidence, for methods with an analysis of its own. The judge's own model where no other is named."""
+    evidence: Sequence[StepEvidence] | None = None
+    """On the one sample that is judged, where it exists already: the analyst is not asked then."""
 
 
 class Settings(StrictModel):
@@ -92,6 +94,17 @@ async def ask_readable(
 def readable_scores(first: tuple[Score, ...], second: tuple[Score, ...]) -> tuple[Score, ...]:
     """Of each score the second reading, or the first where that could not be read."""
     return tuple(a if b.unscored else b for a, b in zip(first, second, strict=True))
+
+
+def in_order(rubric: Rubric, scores: Iterable[Score]) -> tuple[Score, ...]:
+    """Scores in the rubric's order: step by step, in it item by item, what is about the whole step last."""
+    steps = {step.name: number for number, step in enumerate(rubric.steps)}
+    dimensions = {(s.name, d.name): number for s in rubric.steps for number, d in enumerate(s.dimensions)}
+
+    def place(score: Score) -> tuple[int, bool, int, int]:
+        return steps[score.step], score.item is None, score.item or 0, dimensions[score.step, score.dimension]
+
+    return tuple(sorted(scores, key=place))
 
 
 def long_quotations(rubric: Rubric, sample: Sample) -> Forbidden:

@@ -11,8 +11,9 @@ from inference import prompts
 from inference.answers import read_evidence_line
 from inference.copies import Forbidden
 from inference.items import item_texts
-from inference.methods.base import Answers, Ask, Asks, Settings, long_quotations
-from inference.methods.creaeval import TOKENS_PER_NAME, TOKENS_PER_TEXT, nothing
+from inference.methods.base import Answers, Ask, Asks, Settings, in_order, long_quotations
+from inference.methods.creaeval import TOKENS_PER_NAME, TOKENS_PER_TEXT
+from inference.methods.evidence import given_evidence, missing_scores, nothing
 from inference.quotations import cut_memory, cut_quotations
 from inference.records import Call, Sample, Score, StepEvidence
 from inference.rubric import Rubric, Step
@@ -30,7 +31,10 @@ async def compact(rubric: Rubric, sample: Sample, asks: Asks, settings: Settings
 
 async def compact_creaeval(rubric: Rubric, sample: Sample, asks: Asks, settings: Settings) -> Answers:
     """Evidence first, then scores. An item, or a step without items, that has no readable evidence is unscored."""
-    evidence, missing = await analyse_compact(rubric, sample, asks.analyst, settings)
+    if asks.evidence is None:
+        evidence, missing = await analyse_compact(rubric, sample, asks.analyst, settings)
+    else:
+        evidence, missing = _given(rubric, sample, asks.evidence)
     scores = await judge_compact_evidence(rubric, evidence, asks.judge, settings)
     return Answers(in_order(rubric, [*scores, *missing]), tuple(evidence))
 
@@ -43,6 +47,12 @@ async def analyse_compact(
     No run of eight words of the response is left in a text.
     """
     return await _Analysis(rubric, sample, ask, settings).run()
+
+
+def _given(rubric: Rubric, sample: Sample, evidence: Sequence[StepEvidence]) -> tuple[list[StepEvidence], list[Score]]:
+    """The same of evidence that exists already."""
+    given, forbidden = given_evidence(rubric, sample, evidence), long_quotations(rubric, sample)
+    return [cut_memory(cut_quotations(part, forbidden), forbidden) for part in given], missing_scores(rubric, given)
 
 
 async def judge_compact_evidence(
@@ -67,17 +77,6 @@ async def _ask(rubric: Rubric, questions: Iterable[prompts.Question], ask: Ask, 
 
     # Side by side: none depends on another, and local engines compute them in batches.
     return list(await asyncio.gather(*map(answer, questions)))
-
-
-def in_order(rubric: Rubric, scores: Iterable[Score]) -> tuple[Score, ...]:
-    """Scores in the rubric's order: step by step, in it item by item, what is about the whole step last."""
-    steps = {step.name: number for number, step in enumerate(rubric.steps)}
-    dimensions = {(s.name, d.name): number for s in rubric.steps for number, d in enumerate(s.dimensions)}
-
-    def place(score: Score) -> tuple[int, bool, int, int]:
-        return steps[score.step], score.item is None, score.item or 0, dimensions[score.step, score.dimension]
-
-    return tuple(sorted(scores, key=place))
 
 
 class _Analysis:

@@ -10,12 +10,13 @@ from collections.abc import Sequence
 
 from inference import prompts
 from inference.answers import read_evidence, unscored_step
-from inference.methods.base import Answers, Ask, Asks, Settings, ask_readable, long_quotations
+from inference.methods.base import Answers, Ask, Asks, Settings, ask_readable, in_order, long_quotations
 from inference.methods.direct import TOKENS_PER_SCORE, answers, ask_scores, rows
+from inference.methods.evidence import given_evidence, missing_scores, nothing
 from inference.quotations import cut_across, cut_memory, cut_quotations
 from inference.records import Completion, Sample, Score, StepEvidence
 from inference.rubric import Dimension, Rubric, Step
-from inference.schemas import NO_CHOICE, evidence_schema, scores_schema
+from inference.schemas import evidence_schema, scores_schema
 
 TOKENS_PER_TEXT, TOKENS_PER_NAME, MEMORY_TOKENS = 128, 12, 170
 """Of an answer at worst: each text of evidence, each name in place of one, each memory, with its key."""
@@ -23,19 +24,21 @@ TOKENS_PER_TEXT, TOKENS_PER_NAME, MEMORY_TOKENS = 128, 12, 170
 
 async def creaeval(rubric: Rubric, sample: Sample, asks: Asks, settings: Settings) -> Answers:
     """Evidence first, then scores. A step without readable evidence is unscored, the others are judged."""
-    found = await analyse(rubric, sample, asks.analyst, settings)
-    evidence = [part for part in found.values() if isinstance(part, StepEvidence)]
+    if asks.evidence is None:
+        found = await analyse(rubric, sample, asks.analyst, settings)
+        evidence = [part for part in found.values() if isinstance(part, StepEvidence)]
+        missing = [s for step in rubric.answered for s in _unscored(step, found[step.name])]
+    else:
+        evidence = _guarded(rubric, sample, given_evidence(rubric, sample, asks.evidence))
+        missing = missing_scores(rubric, evidence)
     scores = await judge_evidence(rubric, sample.scenario, evidence, asks.judge, settings)
-    missing = {name: reason for name, reason in found.items() if isinstance(reason, str)}
-    by_step = {step.name: [score for score in scores if score.step == step.name] for step in rubric.answered}
-    return Answers(
-        tuple(
-            score
-            for step in rubric.answered
-            for score in (unscored_step(step, missing[step.name]) if step.name in missing else by_step[step.name])
-        ),
-        tuple(evidence),
-    )
+    # A judge answers on whole steps; what it says on an item without evidence does not count.
+    known = {(score.key, score.item): score for score in (*scores, *missing)}
+    return Answers(in_order(rubric, known.values()), tuple(evidence))
+
+
+def _unscored(step: Step, found: StepEvidence | str) -> tuple[Score, ...]:
+    return unscored_step(step, found) if isinstance(found, str) else ()
 
 
 async def analyse(rubric: Rubric, sample: Sample, ask: Ask, settings: Settings) -> dict[str, StepEvidence | str]:
@@ -44,13 +47,19 @@ async def analyse(rubric: Rubric, sample: Sample, ask: Ask, settings: Settings) 
         found = await _by_step(rubric, sample, ask, settings)
     else:
         found = await _at_once(rubric, sample, ask, settings)
-    forbidden = long_quotations(rubric, sample)
-    # In the order in which the judge reads them: what is left of a quotation may go on in the next label.
-    parts = [(step, part) for step in rubric.answered if isinstance(part := found[step.name], StepEvidence)]
-    labels = [prompts.evidence_labels(step) for step, _ in parts]
-    cut = cut_across([cut_quotations(part, forbidden) for _, part in parts], labels, forbidden)
+    parts = [part for step in rubric.answered if isinstance(part := found[step.name], StepEvidence)]
     # No later analysis is to come, so memories are cut as well.
-    return found | {part.step: cut_memory(part, forbidden) for part in cut}
+    return found | {part.step: part for part in _guarded(rubric, sample, parts)}
+
+
+def _guarded(rubric: Rubric, sample: Sample, parts: Sequence[StepEvidence]) -> list[StepEvidence]:
+    """`parts`, in the rubric's order, without longer quotations, also where texts are read one after the other."""
+    forbidden = long_quotations(rubric, sample)
+    steps = {step.name: step for step in rubric.answered}
+    # In the order in which the judge reads them: what is left of a quotation may go on in the next label.
+    labels = [prompts.evidence_labels(steps[part.step], part) for part in parts]
+    cut = cut_across([cut_quotations(part, forbidden) for part in parts], labels, forbidden)
+    return [cut_memory(part, forbidden) for part in cut]
 
 
 async def _by_step(rubric: Rubric, sample: Sample, ask: Ask, settings: Settings) -> dict[str, StepEvidence | str]:
@@ -108,14 +117,6 @@ def _readable(
 
 def _tokens(dimension: Dimension) -> int:
     return TOKENS_PER_NAME if dimension.choices else TOKENS_PER_TEXT
-
-
-def nothing(step: Step) -> StepEvidence:
-    """The evidence on an empty response to `step`."""
-    texts = {d.name: NO_CHOICE if d.choices else prompts.NOTHING for d in step.asked}
-    if step.items is None:
-        return StepEvidence(step=step.name, texts=texts)
-    return StepEvidence(step=step.name, items=(texts,) * step.items.count)
 
 
 async def judge_evidence(

@@ -20,6 +20,7 @@ from inference.prompts.compact import (
     raw_known,
     raw_questions,
     remembered,
+    says_nothing,
     step_memory,
 )
 from inference.prompts.describe import describe
@@ -63,6 +64,7 @@ __all__ = [
     "reconsider_message",
     "refine_message",
     "remembered",
+    "says_nothing",
     "step_memory",
     "step_message",
     "steps_opening",

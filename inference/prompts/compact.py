@@ -42,13 +42,17 @@ def subject(sample: Sample) -> str:
 def compact_prompt(rubric: Rubric, step: Step, dimension: Dimension, sample: Sample, item: int | None = None) -> str:
     """Prompt of a judge of raw responses; the text that follows is the score string of `dimension`.
 
-    With `item` (from 1) it holds that item alone. A rubric without items has all in one line.
+    With `item` (from 1) it holds that item alone. The text comes first and the names of all dimensions up to the asked
+    one after it, a line each, so that the prompt of each dimension begins with that of the one before: what they share
+    is computed once. A rubric with one dimension needs no names, and has all in one line.
     """
-    if not rubric.has_items:
-        question = "" if rubric.single else f"{step.name} {dimension.name}\n"
-        return f"{subject(sample)}: {one_line(sample.responses.get(step.name, ''))}\n{question}"
-    text = sample.responses.get(step.name, "") if item is None else item_texts(step, sample)[item - 1]
-    return f"{subject(sample)}\n{_place(step, item)} {dimension.name}\n{one_line(text)}\n"
+    text = one_line(sample.responses.get(step.name, "") if item is None else item_texts(step, sample)[item - 1])
+    if rubric.single:
+        return f"{subject(sample)}: {text}\n"
+    about = (step.name, item is not None)
+    names = [one.dimension.name for one in rubric.learned if (one.step.name, one.per_item) == about]
+    asked = names[: names.index(dimension.name) + 1]
+    return "".join(f"{line}\n" for line in (subject(sample), _place(step, item), text, *asked))
 
 
 def evidence_prompt(step: Step, dimension: Dimension, text: str) -> str:
@@ -103,7 +107,7 @@ def evidence_questions(rubric: Rubric, evidence: Iterable[StepEvidence]) -> list
     for index, (step, dimension, _) in enumerate(rubric.learned):
         for item, row in _rows(step, parts.get(step.name)):
             text = row.get(dimension.name)
-            if text is not None and not _empty(step, row):
+            if text is not None and not says_nothing(step, row):
                 found.append(Question(index, item, evidence_prompt(step, dimension, text)))
     return found
 
@@ -117,7 +121,7 @@ def evidence_known(rubric: Rubric, evidence: Iterable[StepEvidence]) -> list[Sco
     found = []
     for step in rubric.answered:
         for item, row in _rows(step, parts.get(step.name)):
-            if item is not None and _empty(step, row):
+            if item is not None and says_nothing(step, row):
                 found.append(_invalid(step, item))
                 continue
             found += [_choice(step, d, item, row[d.name]) for d in step.asked if d.choices and d.name in row]
@@ -132,7 +136,8 @@ def _rows(step: Step, part: StepEvidence | None) -> list[tuple[int | None, Mappi
     return [*enumerate(part.items[: step.items.count], 1)]
 
 
-def _empty(step: Step, row: Mapping[str, str]) -> bool:
+def says_nothing(step: Step, row: Mapping[str, str]) -> bool:
+    """Whether the evidence on an item is that nothing is written, so that it does not count."""
     return bool(step.items and step.items.valid and row.get(step.items.valid) == NOTHING)
 
 

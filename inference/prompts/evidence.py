@@ -52,17 +52,22 @@ def evidence_messages(
 
 def evidence_text(step: Step, part: StepEvidence) -> str:
     """Evidence on one step as lines, each with the name of its dimension: ``challenge 1 elaboration: …``."""
-    rows = [part.texts]
-    if step.items is not None:
-        rows = [part.items[at] if at < len(part.items) else {} for at in range(step.items.count)]
-    texts = [row.get(dimension.name) for row in rows for dimension in step.asked]
-    return "\n".join(_line(name, text) for name, text in zip(_names(step), texts, strict=True))
+    return "\n".join(_line(name, text) for name, text in zip(_names(step), _texts(step, part), strict=True))
 
 
-def evidence_labels(step: Step) -> list[str]:
-    """What a judge reads before each text on `step`: its name, and before the first one the heading as well."""
-    first, *others = _names(step)
-    return [f"{_heading(step)}: {first}", *others]
+def evidence_labels(step: Step, part: StepEvidence) -> list[str]:
+    """What a judge reads before each text of `part`: its name, before the first one the heading as well.
+
+    Lines without a text belong to the label that follows them.
+    """
+    labels, before = [], f"{_heading(step)}: "
+    for name, text in zip(_names(step), _texts(step, part), strict=True):
+        if text is None:
+            before += f"{_line(name, text)} "
+        else:
+            labels.append(before + name)
+            before = ""
+    return labels
 
 
 def _heading(step: Step) -> str:
@@ -74,6 +79,14 @@ def _names(step: Step) -> list[str]:
         return [dimension.name for dimension in step.asked]
     numbers = range(1, step.items.count + 1)
     return [f"{step.items.kind} {number} {dimension.name}" for number in numbers for dimension in step.asked]
+
+
+def _texts(step: Step, part: StepEvidence) -> list[str | None]:
+    """The texts of `part` in the order of `_names`; None where there is none."""
+    rows = [part.texts]
+    if step.items is not None:
+        rows = [part.items[at] if at < len(part.items) else {} for at in range(step.items.count)]
+    return [row.get(dimension.name) for row in rows for dimension in step.asked]
 
 
 def _line(name: str, text: str | None) -> str:

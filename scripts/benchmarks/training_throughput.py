@@ -150,10 +150,11 @@ class CountTokens:
         self.counts: list[int] = []
 
     def wrap(self, collate: Any) -> Any:
-        def counting(rows: Any) -> Any:
-            ids = [row.input_ids if isinstance(row, Row) else row["input_ids"] for row in rows]
+        def counting(elements: Any) -> Any:
+            # Those of the judge are chains of rows, computed as long as the last one is.
+            ids = [one["input_ids"] if isinstance(one, dict) else one[-1].input_ids for one in elements]
             self.counts.append(sum(len(one) - self.extra for one in ids))
-            return collate(rows)
+            return collate(elements)
 
         return counting
 

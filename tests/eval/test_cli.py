@@ -81,6 +81,26 @@ def test_run_shows_a_table_and_where_the_report_is(command: Command, write_confi
     assert lines[-1] == f"report: {tmp_path / 'here' / 'report.html'}"
 
 
+def test_a_dry_run_asks_and_writes_nothing(command: Command, write_config: WriteConfig, tmp_path: Path) -> None:
+    judges = [{"id": name, "engine": "scripted", "model": "scripted", "method": "compact"} for name in ("one", "two")]
+    config = write_config(judges=judges, budget={"max_tokens_total": 20})
+    code, out, err = command("run", "--config", config, "--dry-run", "--limit", 4)
+    shown = " ".join(out.split())
+    assert (code, err) == (0, "")
+    assert "dry run: 4 samples, no call made" in shown
+    found = [line.strip("│").split("│") for line in out.splitlines() if line.startswith("│")]
+    # The two judges are the same model with the same prompts, asked once.
+    counts = {row[0].strip(): row[1].strip() for row in found if row[0].strip()}
+    assert counts == {"one": "4", "two": "4", "all judges": "4"}
+    assert "over the budget: at most" in shown
+    assert not (tmp_path / "run").exists()
+    _, out, _ = command("run", "--config", write_config(), "--dry-run")
+    assert out == "dry run: no judge is asked, all scores are recorded\n"
+    code, out, err = command("run", "--config", config, "--dry-run", "--json")
+    assert (code, out) == (2, "")
+    assert "--json prints the rows of a report" in err
+
+
 def test_report_prints_the_table_again(command: Command, write_config: WriteConfig, tmp_path: Path) -> None:
     _, before, _ = command("run", "--config", write_config())
     assert command("report", tmp_path / "run") == (0, before, "")

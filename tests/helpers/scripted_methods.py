@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -11,7 +11,7 @@ from eval.benchmarks.simulation.pools import scenario_pool
 from eval.benchmarks.simulation.simulate import SimulatedResponse, simulate
 from inference.judges import JudgeConfig
 from inference.methods import METHODS, Answers, Asks
-from inference.records import Call, Completion, Sample
+from inference.records import Call, Completion, Sample, StepEvidence
 from inference.rubric import Rubric, load_rubric
 
 CGPST = load_rubric("cgpst")
@@ -37,8 +37,17 @@ class Run:
         return found
 
 
-def run(rubric: Rubric, sample: Sample, reply: Reply | None = None, **settings: object) -> Run:
-    """One sample judged with the judge's `settings`; by default every call is answered by `labelled`."""
+def run(
+    rubric: Rubric,
+    sample: Sample,
+    reply: Reply | None = None,
+    given: Sequence[StepEvidence] | None = None,
+    **settings: object,
+) -> Run:
+    """One sample judged with the judge's `settings`; by default every call is answered by `labelled`.
+
+    With `given`, that evidence is judged in place of an analysis.
+    """
     judge = JudgeConfig.model_validate({"id": "judge", "engine": "scripted", "model": "scripted", **settings})
     calls: list[Call] = []
     models: list[str] = []
@@ -51,7 +60,7 @@ def run(rubric: Rubric, sample: Sample, reply: Reply | None = None, **settings: 
 
         return ask
 
-    asks = Asks(asked("judge"), asked("analyst"))
+    asks = Asks(asked("judge"), asked("analyst"), given)
     answers = asyncio.run(METHODS[judge.asked](rubric, sample, asks, judge.settings(0)))
     return Run(answers, calls, models)
 

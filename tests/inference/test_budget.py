@@ -223,7 +223,10 @@ def test_the_command_stops_with_one_sentence_and_goes_on_with_a_larger_budget(tm
     assert stopped.returncode == 2
     (said,) = [line for line in stopped.stderr.splitlines() if not line.startswith("j: ")]  # beside the progress
     assert said.startswith("error: the budget is spent (")
-    assert not (tmp_path / "parts" / "scores.csv").exists()
+    scores = tmp_path / "parts" / "scores.csv"
+    judged = [row for row in scores.read_text().splitlines()[1:] if not row.endswith("not judged")]
+    assert 0 < len(judged) < 30
+    assert said.endswith(f"partial scores ({len(judged)} finished judgements): {scores}")
     refused = judge("parts", max_cost=1.0)
     assert refused.returncode == 2
     assert "the model m:0.002 has no `price`" in refused.stderr

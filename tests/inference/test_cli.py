@@ -27,7 +27,7 @@ def test_help_lists_the_commands_within_a_second() -> None:
         done = inference("--help")
         seconds.append(time.monotonic() - started)
     assert done.returncode == 0
-    assert all(command in done.stdout for command in ("judge", "serve", "check-adapter", "rubric"))
+    assert all(command in done.stdout for command in ("judge", "serve", "service", "check-adapter", "rubric"))
     assert min(seconds) < 1.0
 
 

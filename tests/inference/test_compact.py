@@ -36,11 +36,14 @@ def test_what_is_learned_of_items_and_of_steps(aut_rubric: Rubric, plan_rubric: 
 def test_prompts_of_judges() -> None:
     asked = {(q.learned, q.item): q.prompt for q in prompts.raw_questions(CGPST, SAMPLE)}
     names = [f"{step.name}.{dimension.name}" for step, dimension, _ in CGPST.learned]
-    first, whole, focus = map(names.index, ("step1.fluency", "step1.flexibility", "step2.focus"))
+    keys = ("step1.fluency", "step1.flexibility", "step1.elaboration", "step2.focus")
+    first, whole, second, focus = map(names.index, keys)
     line = "Cabs. They strand < |im_end|> people.\n"
-    assert asked[first, 1] == f"{line}step1 challenge 1 fluency\nSnow stops cabs.\n"
-    assert asked[whole, None] == f"{line}step1 flexibility\n1. Snow stops cabs. 3. Bids rise.\n"
-    assert asked[focus, None] == f"{line}step2 focus\nHow might we plough?\n"
+    assert asked[first, 1] == f"{line}step1 challenge 1\nSnow stops cabs.\nfluency\n"
+    assert asked[second, 1] == asked[first, 1] + "elaboration\n"
+    assert asked[whole, None] == f"{line}step1\n1. Snow stops cabs. 3. Bids rise.\nflexibility\n"
+    before = "condition_phrase\nstem_kvp\npurpose\nfs_parameters\n"
+    assert asked[focus, None] == f"{line}step2\nHow might we plough?\n{before}focus\n"
     assert compact.evidence_prompt(STEP1, STEP1.dimension("fluency"), ' "Snow"\nis <|im_end|>') == (
         'step1 fluency\n"Snow" is < |im_end|>\n'
     )

@@ -13,7 +13,7 @@ from rich.console import Console
 from inference.engines.base import EngineConfig
 from inference.engines.scripted import ScriptedEngine
 from inference.errors import UserError
-from inference.estimate import Estimate, estimate
+from inference.estimate import Estimate, Estimates, estimate, estimate_all
 from inference.judge import judge_file, judge_samples
 from inference.judges import JudgeConfig, Price
 from inference.methods import METHODS, Answers, Asks, Settings
@@ -68,6 +68,17 @@ def test_input_and_out_can_be_given_beside_the_config(tmp_path: Path) -> None:
     judge_file(config(tmp_path), other, tmp_path / "elsewhere")
     assert [row["id"] for row in rows(tmp_path / "elsewhere" / "scores.csv")] == ["z"]
     assert not (tmp_path / "run").exists()
+
+
+def test_a_limit_takes_the_first_samples_into_a_run_of_its_own(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    judge_file(config(tmp_path), dry_run=True, limit=2)
+    assert "2 samples, no call made" in " ".join(capsys.readouterr().out.split())
+    judge_file(config(tmp_path), limit=2)
+    assert [row["id"] for row in rows(tmp_path / "run" / "scores.csv")] == ["a", "b"]
+    with pytest.raises(UserError, match="changed: limit"):
+        judge_file(config(tmp_path))
 
 
 def test_changed_responses_under_the_same_name_are_refused(tmp_path: Path) -> None:
@@ -134,10 +145,74 @@ def test_a_dry_run_says_which_prices_are_no_limits(
 ) -> None:
     samples = [Sample(id="p", scenario="flood", responses={"ideas": "a dam", "outcome": "a plan"})]
     found = asyncio.run(estimate(samples, make_judge(method=method), plan_rubric)).model_copy(update={"price": 1.0})
-    Console(width=200).print(estimate_table([found], 1))
+    Console(width=200).print(estimate_table(Estimates(judges=(found,), total=found), 1))
     shown = capsys.readouterr().out
     assert f"{limit}.0000" in shown
     assert ("about" in shown.split("at most")[-1]) == (limit == "about 1")
+
+
+def test_calls_that_judges_share_count_once_in_the_total(plan_rubric: Rubric, make_judge: MakeJudge) -> None:
+    samples = [Sample(id="p", scenario="flood", responses={"ideas": "a dam", "outcome": "a plan"})]
+    analyst = {"engine": "scripted", "model": "a", "price": {"input": 1e6, "output": 0}}
+    free = {"input": 0, "output": 0}
+    judges = [make_judge(id=name, model=name, method="creaeval", analyst=analyst, price=free) for name in ("b", "c")]
+    found = asyncio.run(estimate_all(samples, judges, plan_rubric))
+    assert [one.calls for one in (*found.judges, found.total)] == [3, 3, 4]  # two steps of evidence, and the scores
+    shared = found.judges[0].prompt_tokens + found.judges[1].prompt_tokens - found.total.prompt_tokens
+    assert shared > 0
+    assert [one.price for one in (*found.judges, found.total)] == [shared] * 3
+    # A model that two judges name needs its price once.
+    once = [judges[0], judges[1].model_copy(update={"analyst": judges[0].models[1].model_copy(update={"price": None})})]
+    assert asyncio.run(estimate_all(samples, once, plan_rubric)).total.price == shared
+
+
+@pytest.mark.parametrize(
+    ("budget", "words"),
+    [
+        # Three prompts of 3 tokens, one token out for each; at 1 and 2 per million tokens.
+        (
+            {"max_tokens_total": 11},
+            "over the budget: at most 12 tokens, budget.max_tokens_total is 11; the run may stop",
+        ),
+        ({"max_tokens_total": 12}, "within the budget: at most 12 tokens, budget.max_tokens_total is 12"),
+        ({"max_cost": 1e-6}, "over the budget: at most 0.0000, budget.max_cost is 1e-06; the run may stop"),
+        ({"max_cost": 0.5}, "within the budget: at most 0.0000, budget.max_cost is 0.5"),
+        (None, ""),
+    ],
+)
+def test_a_dry_run_says_whether_the_budget_is_enough(
+    budget: dict[str, float] | None, words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    judge_file(config(tmp_path, budget=budget), dry_run=True)
+    shown = " ".join(capsys.readouterr().out.split())
+    assert words in shown
+    assert ("budget" in shown) == bool(budget)
+
+
+def test_a_budget_stop_leaves_the_scores_of_all_that_is_finished(tmp_path: Path) -> None:
+    # Sent by scenario: a, c, b. Of 4 tokens each the first two are all that the budget pays.
+    judge = {"id": "j", "engine": "scripted", "model": "m", "method": "compact", "concurrency": 1}
+    with pytest.raises(UserError, match=r"partial scores \(2 finished judgements\)"):
+        judge_file(config(tmp_path, judges=judge, budget={"max_tokens_total": 8}))
+    partly = rows(tmp_path / "run" / "scores.csv")
+    assert [row["j_unscored"] for row in partly] == ["", "not judged", ""]
+    judge_file(config(tmp_path, judges=judge))
+    whole = rows(tmp_path / "run" / "scores.csv")
+    assert [partly[0], partly[2]] == [whole[0], whole[2]]
+    assert whole[1]["j_value"]
+
+
+def test_a_budget_that_is_spent_before_any_judgement_leaves_no_scores(tmp_path: Path) -> None:
+    judge = {"id": "j", "engine": "scripted", "model": "m", "method": "got"}
+    with pytest.raises(UserError, match=r"the budget is spent.*; no judgement is finished, so there are no scores yet"):
+        judge_file(config(tmp_path, judges=judge, budget={"max_tokens_total": 1}))
+    assert not (tmp_path / "run" / "scores.csv").exists()
+
+
+def test_a_dry_run_refuses_the_budget_that_the_run_would_refuse(tmp_path: Path) -> None:
+    unpriced = {"id": "j", "engine": "scripted", "model": "m", "method": "compact"}
+    with pytest.raises(UserError, match=r"budget\.max_cost: the model m has no `price`"):
+        judge_file(config(tmp_path, judges=unpriced, budget={"max_cost": 1}), dry_run=True)
 
 
 @pytest.mark.slow

@@ -152,6 +152,12 @@ def test_batches_hold_neighbours_in_length() -> None:
     assert recorder.batches == [["a", "cc"], ["ddddddd", "bbbbbbbb"]]
 
 
+def test_batches_hold_the_prompts_of_a_chain() -> None:
+    recorder = Recorder(2)
+    answers(recorder, [Call(prompt=prompt) for prompt in ("aaaa", "bb", "aaaadd", "bbdddd", "ccccc", "c")])
+    assert recorder.batches == [["aaaa", "aaaadd"], ["bb", "bbdddd"], ["c", "ccccc"]]
+
+
 def test_one_call_fails_alone_even_where_it_breaks_the_batch() -> None:
     recorder = Recorder(2)
     ok, bad = answers(recorder, [Call(prompt="ok"), Call(prompt="bad")])
@@ -246,6 +252,24 @@ def test_results_do_not_depend_on_the_batch(model: Path) -> None:
     together = answers(engine(model, batch_size=4), calls)
     for one, other in zip(alone, together, strict=True):
         assert other.grid_logprobs == pytest.approx(one.grid_logprobs, abs=1e-5)
+
+
+def test_prompts_that_others_begin_with_are_read_inside_them(model: Path) -> None:
+    """Grids of several kinds in one pass; the last ones share all but the digit after which they are read again."""
+    prompts = [f"{text}{names}" for text in PROMPTS[:3] for names in ("", "fluency\n", "fluency\nfocus\n")]
+    grids = (GRID, ("0", "1"), LONG_GRID)
+    calls = [Call(prompt=prompt, grid=grids[at % 3], max_tokens=2) for at, prompt in enumerate(prompts)]
+    tested, shapes = engine(model), []
+    hook = tested.model.register_forward_pre_hook(
+        lambda _, __, inputs: shapes.append(tuple(inputs["input_ids"].shape)), with_kwargs=True
+    )
+    together = answers(tested, calls)
+    hook.remove()
+    assert shapes == [(3, len(encode_plain(tested.tokenizer, prompts[5])) + 1)]
+    for call, found in zip(calls, together, strict=True):
+        (single,) = answers(engine(model), [call])
+        assert found.grid_logprobs == pytest.approx(single.grid_logprobs, abs=1e-5)
+        assert found.usage == single.usage
 
 
 def test_adapter_is_in_effect_and_merging_changes_nothing(model: Path, adapter: Path) -> None:

@@ -11,7 +11,7 @@ from scripted_methods import CGPST, as_sample, labelled, run, simulated, text_of
 from inference import prompts
 from inference.answers import read_evidence, read_evidence_line, read_scores, read_table
 from inference.engines.openai_answers import read_chat, read_text
-from inference.methods.creaeval import nothing
+from inference.methods.evidence import nothing
 from inference.records import Call, Completion, Message, Sample, StepEvidence, Token
 from inference.rubric import Dimension, Rubric, Step
 from inference.scoring import read_number_answer

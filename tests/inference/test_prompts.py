@@ -77,9 +77,10 @@ def test_a_compact_prompt_is_one_line_that_ends_where_the_score_starts(response:
 def test_the_compact_prompt_is_what_the_trainer_writes(aut_rubric: Rubric, plan_rubric: Rubric) -> None:
     step, dimension = aut_rubric.scored[0]
     assert prompts.compact_prompt(aut_rubric, step, dimension, aut(" a  swing\n")) == "rope: a swing\n"
-    step, dimension = plan_rubric.scored[1]
-    sample = Sample(id="p", scenario="a flood", responses={"ideas": "build a dam"})
-    assert prompts.compact_prompt(plan_rubric, step, dimension, sample) == "a flood: build a dam\nideas novelty\n"
+    sample = Sample(id="p", scenario="a flood", responses={"ideas": "build\na dam"})
+    first, second = (prompts.compact_prompt(plan_rubric, *scored, sample) for scored in plan_rubric.scored[:2])
+    assert first == "a flood\nideas\nbuild a dam\nfluency\n"
+    assert second == first + "novelty\n"
 
 
 def test_instructions_hold_the_whole_rubric_and_the_form_of_the_answer(plan_rubric: Rubric) -> None:

@@ -104,7 +104,7 @@ def test_half_a_surrogate_pair_becomes_a_replacement_character(tmp_path: Path, a
     [
         ("", False, "no rows"),
         (HEADER, False, "no rows"),
-        ("id,text\na,b\n", False, "missing columns scenario, response; the file has id, text"),
+        ("id,text\na,b\n", False, "missing columns scenario, response; line 2 has id, text"),
         ("id,scenario,response\na,b,c\n", True, "missing column originality"),
         (HEADER + "a,rope,swing,6\n", False, "line 2: the originality rating 6 is off the scale 1 to 5"),
         (HEADER + "a,rope,swing,0.5\n", True, "off the scale"),

@@ -1,6 +1,8 @@
 """The serving config, the vLLM command it becomes, and the adapter check's verdict."""
 
+import json
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -15,9 +17,9 @@ from inference.check_adapter import TOLERANCE, grid_table, report
 from inference.config import load_config
 from inference.engines import EngineConfig
 from inference.engines.hf import HFEngine
-from inference.engines.vllm import lora_rank
+from inference.engines.vllm_model import lora_rank
 from inference.errors import UserError
-from inference.serve import ServeConfig, check_port, serve, served_adapters, server_command
+from inference.serve import ServeConfig, check_port, model_context, serve, served_adapters, server_command
 
 ROOT = Path(__file__).parents[2]
 
@@ -85,7 +87,7 @@ def test_serve_checks_prints_the_names_and_becomes_the_server(
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     path = tmp_path / "serve.yaml"
-    path.write_text(f"model: {model}\nadapters: {{aut: {adapter}}}\nport: {port}\n")
+    path.write_text(f"model: {model}\nadapters: {{aut: {adapter}}}\nport: {port}\nmax_model_len: 512\n")
     for name in ("VLLM_CPU_KVCACHE_SPACE", "HF_HUB_OFFLINE", "VLLM_NO_USAGE_STATS"):
         monkeypatch.delenv(name, raising=False)
     serve(path)
@@ -101,7 +103,7 @@ def test_port_in_use_is_said_before_loading(model: Path, tmp_path: Path, monkeyp
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        path.write_text(f"model: {model}\nport: {port}\n")
+        path.write_text(f"model: {model}\nport: {port}\nmax_model_len: 512\n")
         with pytest.raises(UserError, match=f"port {port} of 127.0.0.1 is in use"):
             serve(path)
     with pytest.raises(UserError, match="cannot listen at 192"):
@@ -115,6 +117,7 @@ def test_port_in_use_is_said_before_loading(model: Path, tmp_path: Path, monkeyp
         ("model: {model}\nadapters: {{aut: nowhere}}\n", r"no adapter_config\.json"),
         ("model: {model}\nport: 99999\n", "port"),
         ("model: {model}\nadaptors: {{}}\n", "unknown key"),
+        ("model: {model}\nmax_model_len: 513\n", "max_model_len is 513, but the model .*tiny reads 512 tokens at most"),
         ("model: {model}\nadapters: {{a=b: x}}\n", "other characters"),
     ],
 )
@@ -123,6 +126,57 @@ def test_mistakes_are_one_sentence(model: Path, tmp_path: Path, text: str, messa
     path.write_text(text.format(model=model))
     with pytest.raises(UserError, match=message):
         serve(path)
+
+
+def note(adapter: Path, folder: Path, **fields: Any) -> Path:
+    """A copy of an adapter with the note that training leaves beside an analyst's."""
+    copy = shutil.copytree(adapter, folder)
+    known = {"profile": "compact", "rubric": "r@0", "prompts": "0", "simulated": True, "trained_on": []}
+    (copy / "analyst.json").write_text(json.dumps(known | fields))
+    return copy
+
+
+def test_context_has_to_hold_the_rows_an_analyst_was_trained_on(model: Path, adapter: Path, tmp_path: Path) -> None:
+    analyst = note(adapter, tmp_path / "new", max_row_tokens=301)
+    with pytest.raises(UserError, match=r"max_model_len is 300, too short for the adapter sot: .* up to 301 tokens"):
+        served_adapters(config(model, adapters={"aut": str(adapter), "sot": str(analyst)}, max_model_len=300))
+    assert list(served_adapters(config(model, adapters={"sot": str(analyst)}, max_model_len=301))) == ["sot"]
+    older = note(adapter, tmp_path / "old")
+    assert list(served_adapters(config(model, adapters={"sot": str(older)}, max_model_len=8))) == ["sot"]
+    (older / "analyst.json").write_text("{")
+    with pytest.raises(UserError, match=r"analyst\.json: not valid JSON"):
+        served_adapters(config(model, adapters={"sot": str(older)}, max_model_len=8))
+
+
+@pytest.mark.parametrize(
+    ("settings", "context"),
+    [
+        ({"max_position_embeddings": 4096}, 4096),
+        ({"text_config": {"max_position_embeddings": 262144}, "vision_config": {}}, 262144),
+        ({"max_position_embeddings": 4096, "rope_parameters": {"rope_type": "default", "rope_theta": 1e5}}, 4096),
+        ({"max_position_embeddings": 4096, "rope_scaling": {"rope_type": "yarn", "factor": 4.0}}, 16384),
+        (
+            {
+                "max_position_embeddings": 131072,
+                "rope_scaling": {"factor": 8.0, "original_max_position_embeddings": 8192},
+            },
+            131072,
+        ),
+        ({"max_position_embeddings": 4096, "rope_scaling": {"factor": None}}, 4096),
+        ({"max_position_embeddings": None}, None),
+        ({}, None),
+    ],
+)
+def test_context_of_a_model_is_read_from_its_settings(
+    tmp_path: Path, settings: dict[str, Any], context: int | None
+) -> None:
+    (tmp_path / "config.json").write_text(json.dumps(settings))
+    assert model_context(tmp_path) == context
+
+
+def test_overridden_settings_are_left_to_vllm(model: Path) -> None:
+    stretched = config(model, max_model_len=2048, extra={"hf-overrides": '{"max_position_embeddings": 4096}'})
+    assert served_adapters(stretched) == {}
 
 
 def test_command_line_ends_with_code_2_and_no_traceback(model: Path, tmp_path: Path) -> None:

@@ -2,11 +2,12 @@
 
 import asyncio
 import json
+import multiprocessing
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
+from tiny_model import write_adapter
 from vllm_server import Served, served
 
 from inference import check_adapter
@@ -68,10 +69,18 @@ def expected(served: Served) -> list[Completion]:
 
 
 @pytest.fixture(scope="module")
-def offline(served: Served) -> Iterator[VLLMEngine]:
-    engine = VLLMEngine(local("vllm", served, served.adapter))
-    yield engine
-    engine.release()
+def engines(served: Served, tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[VLLMEngine]]:
+    """On one running model: with the adapter of the server, with another one of a larger rank, and without any."""
+    other = write_adapter(served.model, tmp_path_factory.mktemp("other") / "adapter", seed=2, rank=12, size=0.3)
+    found = [VLLMEngine(local("vllm", served, adapter)) for adapter in (served.adapter, other, None)]
+    yield found
+    for engine in found:
+        engine.release()
+
+
+@pytest.fixture(scope="module")
+def offline(engines: list[VLLMEngine]) -> VLLMEngine:
+    return engines[0]
 
 
 def assert_close(found: Sequence[Completion], expected: Sequence[Completion]) -> None:
@@ -154,26 +163,31 @@ def test_offline_engine_equals_peft_and_enforces_schemas(
     assert mixed[-1].usage.completion <= 6
 
 
-def test_check_adapter_passes_on_the_running_engine(
-    served: Served,
-    offline: VLLMEngine,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+def test_adapters_on_one_running_model_equal_peft_side_by_side(served: Served, engines: list[VLLMEngine]) -> None:
+    async def ask() -> list[Completion]:
+        return list(await asyncio.gather(*(engine.complete(call) for call in GRID_CALLS for engine in engines)))
+
+    before = set(multiprocessing.active_children())
+    found = asyncio.run(ask())
+    assert len(set(multiprocessing.active_children()) - before) <= 1
+    for place, engine in enumerate(engines):
+        adapter = engine.adapter.path if engine.adapter else None
+        assert_close(
+            found[place :: len(engines)], answers(HFEngine(local("hf", served, adapter), merge=False), GRID_CALLS)
+        )
+
+
+def test_check_adapter_passes_on_the_running_model(
+    served: Served, offline: VLLMEngine, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    class Running:
-        """The engine of this module, which the check may not stop."""
-
-        def compute(self, calls: Sequence[Call]) -> list[Any]:
-            return offline.compute(calls)
-
-        def release(self) -> None:
-            """Left running."""
-
-    monkeypatch.setattr(check_adapter, "VLLMEngine", lambda _: Running())
+    offline.compute(GRID_CALLS[:1])
+    running = set(multiprocessing.active_children())
     config = tmp_path / "serve.yaml"
     config.write_text(f"model: {served.model}\nadapters: {{random: {served.adapter}}}\nmax_model_len: 512\n")
     assert check_adapter.check_adapter(config) == 0
     printed = capsys.readouterr().out
     assert "(a) keys: all match, 210 modules" in printed
     assert printed.count(": ok") == 2
+    assert (
+        set(multiprocessing.active_children()) == running
+    )  # it has shared the model of this module, and left it running

@@ -4,6 +4,7 @@ import pytest
 
 from inference.errors import UserError
 from inference.records import Sample
+from inference.rubric import Rubric
 from training.data import Row, audit, choose, refuse_overlap, split
 
 
@@ -57,10 +58,17 @@ def test_overlap_names_the_first_id() -> None:
         refuse_overlap(samples(10), {"s3", "s7", "other"}, "test", "train")
 
 
-def test_audit_leaves_long_rows_out_and_counts_them() -> None:
+def test_audit_leaves_long_rows_out_and_counts_them(aut_rubric: Rubric) -> None:
     rows = [Row(sample=i, input_ids=[1] * length, reader=0, target=2.0) for i, length in enumerate([3, 5, 200])]
-    kept, count = audit(rows, 128, "train")
+    kept, count = audit(rows, 128, "train", aut_rubric)
     assert kept == rows[:2]
     assert (count["rows"], count["too_long"], count["tokens"], count["max"]) == (2, 1, 8, 5)
     with pytest.raises(UserError, match="max_prompt_tokens"):
-        audit(rows, 2, "train")
+        audit(rows, 2, "train", aut_rubric)
+
+
+def test_audit_counts_what_is_computed(plan_rubric: Rubric) -> None:
+    """Two questions on one text are one sequence; the range 1 to 16 is read once more, after a 1."""
+    rows = [Row(sample=0, input_ids=[4] * length, reader=reader, target=2.0) for reader, length in enumerate([3, 5])]
+    _, count = audit(rows, 128, "train", plan_rubric)
+    assert (count["rows"], count["sequences"], count["tokens"], count["supervised"]) == (2, 2, 5 + 4, 2)

@@ -12,11 +12,11 @@ pytest.importorskip("peft")
 from peft import LoraConfig, get_peft_model  # noqa: E402
 from transformers import LlamaConfig, LlamaForCausalLM, set_seed  # noqa: E402
 
-from inference.grid import GridReader  # noqa: E402
+from inference.grid import GridReader, logits_only_at  # noqa: E402
 from training.arguments import JudgeTrainingArguments  # noqa: E402
 from training.checkpoints import newest_complete  # noqa: E402
 from training.data import Row  # noqa: E402
-from training.judge_trainer import BucketSampler, JudgeTrainer, ScoreCollator, logits_only_at  # noqa: E402
+from training.judge_trainer import BucketSampler, JudgeTrainer, ScoreCollator  # noqa: E402
 from training.losses import ce_loss, raft_loss, score_tensor  # noqa: E402
 
 torch.set_num_threads(1)  # tiny matrices: threads only wait for each other, endlessly so on a busy machine
@@ -101,7 +101,7 @@ def test_batched_loss_equals_rows_one_by_one(tmp_path: Path) -> None:
     """Padding, order within the batch and rows with several sequences change nothing."""
     judge = trainer(tmp_path)
     chosen = rows()[:7]
-    together = judge.compute_loss(judge.model, judge.data_collator(chosen))
+    together = judge.compute_loss(judge.model, judge.data_collator([[row] for row in chosen]))
     alone = []
     for row in chosen:
         reader = READERS[row.reader]
@@ -114,12 +114,16 @@ def test_batched_loss_equals_rows_one_by_one(tmp_path: Path) -> None:
     torch.testing.assert_close(together, torch.cat(alone).mean())
 
 
-def test_collator_adds_a_sequence_for_each_shared_prefix() -> None:
-    batch = ScoreCollator(READERS, 0)([Row(0, [5, 6], 1, 10.0), Row(1, [7], 0, 2.0)])
-    assert batch["input_ids"].tolist() == [[7, 0, 0], [5, 6, 0], [5, 6, 41]]
-    assert batch["last"].tolist() == [0, 1, 2]
-    assert batch["readers"].tolist() == [0, 1]
-    assert batch["targets"].tolist() == [2.0, 10.0]
+def test_collator_computes_shared_prompts_once_and_adds_a_sequence_for_each_branch() -> None:
+    chain = [Row(0, [5, 6], 1, 10.0), Row(0, [5, 6, 8], 0, 4.0)]
+    batch = ScoreCollator(READERS, 0)([chain, [Row(1, [7], 0, 2.0)]])
+    assert batch["input_ids"].tolist() == [[5, 6, 8], [7, 0, 0], [5, 6, 41]]
+    assert batch["readers"].tolist() == [0, 0, 1]
+    assert batch["targets"].tolist() == [4.0, 2.0, 10.0]
+    # The second row reads its prompt inside a longer sequence, and what follows a "1" in that one.
+    assert list(zip(batch["sequence"].tolist(), batch["column"].tolist(), strict=True))[:2] == [(0, 2), (1, 0)]
+    assert batch["column"].tolist()[2:] == [1, 2]
+    assert batch["sequence"].tolist()[3] == 2
 
 
 def test_scores_come_back_in_the_order_of_the_rows(tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ from eval.benchmarks.simulation.files import write_simulation  # noqa: E402
 from eval.benchmarks.simulation.pools import SCENARIOS as SIMULATED  # noqa: E402
 from eval.benchmarks.simulation.pools import scenario_pool  # noqa: E402
 from eval.protocol import ALL, MEAN, METRICS, protocol  # noqa: E402
+from inference.adapter_notes import JudgeNote, note_of  # noqa: E402
 from inference.aggregation import aggregate  # noqa: E402
 from inference.engines.base import EngineConfig  # noqa: E402
 from inference.engines.hf import HFEngine  # noqa: E402
@@ -270,6 +271,12 @@ def test_a_recipe_from_files_to_adapter(
     said = capsys.readouterr()
     assert code == 0, said.err
     assert {file.name for file in (out / "adapter").iterdir()} >= {"README.md", "adapter_model.safetensors"}
+    note = note_of(out / "adapter")
+    assert isinstance(note, JudgeNote)
+    split = json.loads(Path(simulation["benchmark"]["splits"]).read_text())["scenario"]
+    assert note.trained_on == tuple(sorted(split["train"]))  # the validation among them
+    assert (note.recipe, note.rubric) == (recipe, f"{RUBRIC.name}@{RUBRIC.digest}")
+    assert ("step1.flexibility" in note.dimensions) == (recipe == "sft_raw")
     figures = json.loads((out / "figures.json").read_text())
     assert list(figures) == ["validation"]
     assert figures["validation"].keys() >= {"rmse", "average_qwk", "top_average_icc2_1"}
@@ -284,6 +291,7 @@ def test_a_recipe_from_files_to_adapter(
     assert "the part `train` of the split by scenario" in card
     assert ("simulated_evidence.json" in card) == (recipe == "sft_evidence")
     assert "Average over the rubric's reported dimensions" in card
+    assert "No test was judged" in card
     assert set(yaml.safe_load((out / "config.yaml").read_text())["sha256"]) >= {"ratings", "scenarios", "splits"}
 
 

@@ -168,7 +168,7 @@ def test_accelerate_launch_trains_tracks_and_documents_an_adapter(config: Path, 
     for words in ("Data and split", "Intended use", "Limits", "| test | value |"):
         assert words in card
     files = {path.name for path in (out / "adapter").iterdir()}
-    assert files == {"README.md", "adapter_config.json", "adapter_model.safetensors", "base_model.json"}
+    assert files == {"README.md", "adapter_config.json", "adapter_model.safetensors", "base_model.json", "judge.json"}
     assert list((out / "wandb").glob("offline-run-*/*.wandb"))
     assert (
         (out / "test_scores.csv")
@@ -188,6 +188,9 @@ def test_accelerate_launch_trains_tracks_and_documents_an_adapter(config: Path, 
     [
         ({"num_train_epochs": "abc"}, "invalid float value: 'abc'"),
         ({"learning_rate": -1}, "learning_rate is -1"),
+        ({"learning_rate": True}, "learning_rate is true, a truth value in YAML; write a number"),
+        ({"lora_r": True}, "lora_r is true"),
+        ({"max_steps": False}, "max_steps is false"),
         ({"per_device_train_batch_size": 0}, "per_device_train_batch_size is 0"),
         ({"lora_r": 0}, "lora_r is 0"),
         ({"report_to": "bogus"}, "report_to is bogus"),

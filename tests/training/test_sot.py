@@ -21,6 +21,7 @@ from trace_files import IDS, benchmark, evidence, write_files  # noqa: E402
 from eval.benchmarks.cgpst.exchange import read_evidence  # noqa: E402
 from eval.benchmarks.simulation.files import SPLITS  # noqa: E402
 from eval.evidence import Quality  # noqa: E402
+from inference.adapter_notes import read_analyst  # noqa: E402
 from inference.adapters import read_adapter  # noqa: E402
 from inference.answers import read_evidence as read_json_evidence  # noqa: E402
 from inference.answers import read_evidence_line  # noqa: E402
@@ -30,7 +31,6 @@ from inference.records import Completion  # noqa: E402
 from inference.tokens import load_tokenizer  # noqa: E402
 from training import sot  # noqa: E402
 from training.checkpoints import newest_complete  # noqa: E402
-from training.sot_card import read_note  # noqa: E402
 from training.sot_rows import IGNORED, SotRow, audit, build_rows, chat_calls, compact_calls, prompt_version  # noqa: E402
 from training.sources import SourceConfig  # noqa: E402
 from training.traces.collect import collect_oracle  # noqa: E402
@@ -123,7 +123,7 @@ def test_trained_evidence_is_written_and_read_back(made: Path, tmp_path: Path) -
     fold = {"folds": str(made / "folds.json"), "fold": "fold0"}
     assert train(write_config(made, out, max_steps=150, **fold)) == 0
     assert losses(out)[150] < 0.05 < losses(out)[1]
-    note = read_note(out / "adapter")
+    note = read_analyst(out / "adapter")
     assert note.trained_on == (IDS[0],)
     assert note.simulated
     files = {path.name for path in (out / "adapter").iterdir()}

@@ -213,8 +213,21 @@ def test_other_faults_of_collecting(run_dir: Path, simulation: Path, tmp_path: P
     with pytest.raises(UserError, match="already holds files"):
         collect_oracle(simulation, run_dir)
     (tmp_path / "other.json").write_text(json.dumps({"scenario": {"train": ["X1"], "test": ["X2"]}}))
-    with pytest.raises(UserError, match="none of the collected answers"):
+    with pytest.raises(UserError, match=rf"scenario names none of the {len(RESPONSES)} answers; .* of other data"):
         collect_runs([run_dir], tmp_path / "traces", splits=str(tmp_path / "other.json"))
+
+
+@pytest.mark.parametrize(("held_out", "words"), [(len(RESPONSES), ""), (2, f", the other {len(RESPONSES) - 2} in")])
+def test_a_run_on_the_test_part_is_refused_as_such(held_out: int, words: str, run_dir: Path, tmp_path: Path) -> None:
+    path = tmp_path / "splits.json"
+    test = [response.id for response in RESPONSES[:held_out]]
+    path.write_text(json.dumps({"scenario": {"train": ["X1"], "test": test}}))
+    with pytest.raises(UserError) as found:
+        collect_runs([run_dir], tmp_path / "traces", splits=str(path))
+    of = f"of the {len(RESPONSES)} answers none is in train of scenario, {held_out} in test{words}"
+    assert of in str(found.value)
+    assert "nothing is learned from a test; take answers of the training part" in str(found.value)
+    assert not (tmp_path / "traces").exists()
 
 
 def test_a_test_id_in_the_traces_is_refused(simulation: Path, tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from inference.prompts.compact import step_memory
 from inference.records import Judgement, Sample, StepEvidence
 from inference.rubric import Rubric, load_rubric
 from training.sources import Source, SourceConfig
-from training.splits import noted, side_of
+from training.splits import noted, training_part
 from training.traces.records import Trace, TracesInfo, check_new, write_traces
 
 ANALYSTS = ("creaeval", "compact_creaeval")
@@ -96,14 +96,10 @@ def collect_oracle(
 def _finish(found: Collection, out: Path, splits: str | None, split: str) -> TracesInfo:
     traces, chosen = found.traces, None
     if splits is not None:
-        train, test = side_of(splits, split, "train"), side_of(splits, split, "test")
-        chosen = noted(splits, split)
-        kept = [trace for trace in traces if trace.sample_id in train]
-        found.left_out[IN_TEST] += len({trace.sample_id for trace in traces} - train)
-        if not kept:
-            raise UserError(f"{splits}: none of the collected answers is in train of {split}; it is of other data")
-        assert not {trace.sample_id for trace in kept} & test
-        traces = kept
+        ids = {trace.sample_id for trace in traces}
+        train, chosen = training_part(ids, splits, split), noted(splits, split)
+        found.left_out[IN_TEST] += len(ids - train)
+        traces = [trace for trace in traces if trace.sample_id in train]
     info = TracesInfo(
         teachers=found.teachers,
         sources=tuple(found.sources),
@@ -187,7 +183,10 @@ def _teachers(run: Path, settings: dict[str, Any], wanted: Sequence[str]) -> dic
     analysts = {
         str(judge["id"]): judge
         for judge in listed
-        if judge.get("method") in ANALYSTS and judge.get("decoupled", True) and judge.get("evidence", True)
+        if judge.get("method") in ANALYSTS
+        and judge.get("decoupled", True)
+        and judge.get("evidence", True)
+        and not judge.get("evidence_file")  # somebody else's evidence
     }
     if not analysts:
         raise UserError(f"{run}: none of its judges has an analyst; collect from runs of {named_list(ANALYSTS)}")

@@ -14,7 +14,7 @@ from typing import Any
 from pydantic import Field
 
 from eval.evidence import form_fault, has_quotation, rows, step_fault, unfounded
-from inference.config import StrictModel
+from inference.config import Number, StrictModel, Whole
 from inference.errors import UserError, named_list
 from inference.files import write_text
 from inference.items import item_texts
@@ -54,20 +54,20 @@ class FilterConfig(StrictModel):
     """Steps whose response has nothing to quote, such as a grid of numbers; they need no quotation."""
     names_and_numbers: bool = True
     """Whether names and numbers in the evidence have to occur in response, scenario, or earlier memories."""
-    max_distance: float | None = Field(default=None, ge=0, le=1)
+    max_distance: Number | None = Field(default=None, ge=0, le=1)
     """Largest distance of a judged score to the score of any rater, on any dimension, in units of its range."""
-    max_spread: float | None = Field(default=None, ge=0, le=1)
+    max_spread: Number | None = Field(default=None, ge=0, le=1)
     """Largest difference between the judged scores of repeats, in units of the range."""
-    max_similarity: float | None = Field(default=None, gt=0, le=1)
+    max_similarity: Number | None = Field(default=None, gt=0, le=1)
     """From this share of common shingles (five words) of response and evidence on, the later trace is dropped."""
     tokenizer: str | None = None
     """A model directory, for the lengths below."""
-    max_text_tokens: int | None = Field(default=None, ge=1)
+    max_text_tokens: Whole | None = Field(default=None, ge=1)
     """Of one text of evidence."""
-    max_memory_tokens: int | None = Field(default=None, ge=1)
-    max_response_tokens: int | None = Field(default=None, ge=1)
+    max_memory_tokens: Whole | None = Field(default=None, ge=1)
+    max_response_tokens: Whole | None = Field(default=None, ge=1)
     """Of the response to the step."""
-    shown: int = Field(default=5, ge=0)
+    shown: Whole = Field(default=5, ge=0)
     """Dropped parts that are printed with their reason."""
 
     @property

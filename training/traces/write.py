@@ -16,6 +16,7 @@ from rich.table import Table
 
 from eval.benchmarks.cgpst.exchange import read_evidence, write_evidence
 from eval.evidence import Quality, quality
+from inference.adapter_notes import AnalystNote, read_analyst
 from inference.adapters import adapter_digest, check_base, read_adapter
 from inference.asking import Asker
 from inference.budget import Meter
@@ -33,7 +34,6 @@ from inference.records import Sample, StepEvidence
 from inference.rubric import Rubric
 from inference.run_dir import RunDir
 from inference.tokens import model_directory
-from training.sot_card import AnalystNote, read_note
 from training.sot_rows import prompt_version
 from training.sources import Source
 from training.splits import need_known, side_of
@@ -50,7 +50,7 @@ def check_analyst(model: ModelConfig, source: Source, ids: frozenset[str]) -> An
     """
     assert model.adapter is not None
     adapter = Path(model.adapter)
-    note = read_note(adapter)
+    note = read_analyst(adapter)
     rubric = f"{source.rubric.name}@{source.rubric.digest}"
     if note.rubric != rubric:
         raise UserError(f"{adapter}: was trained for the rubric {note.rubric}, but the data's is {rubric}")

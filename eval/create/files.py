@@ -1,0 +1,51 @@
+"""Results out: as JSON lines, as files, as a table."""
+
+import json
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from eval.console import print_lines, print_text
+from eval.create.scoring import Result
+from eval.create.summary import print_tables, summarise
+from inference.files import write_text
+
+
+def result_lines(results: Sequence[Result]) -> list[str]:
+    """One JSON object per result; characters beyond ASCII are escaped, so that any terminal and file can hold them."""
+    return [json.dumps(_plain(result), allow_nan=False) for result in results]
+
+
+def _plain(value: Any) -> Any:
+    """What JSON can hold: recorded values that are no finite number, and odd literals of an answer, as text."""
+    if isinstance(value, dict):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    if value is None or isinstance(value, (str, int)) or (isinstance(value, float) and math.isfinite(value)):
+        return value
+    return str(value)
+
+
+def write_results(folder: Path, results: Sequence[Result], mode: str) -> Path:
+    """Write ``scores.jsonl`` and ``summary.json``, replacing older ones; the path of the first."""
+    scores = folder / "scores.jsonl"
+    write_text(scores, "".join(f"{line}\n" for line in result_lines(results)))
+    write_text(
+        folder / "summary.json", json.dumps(summarise(results, mode).as_json(), indent=1, allow_nan=False) + "\n"
+    )
+    return scores
+
+
+def print_results(results: Sequence[Result], mode: str, *, as_json: bool) -> None:
+    """On stdout: JSON lines, else the table."""
+    if as_json:
+        print_lines(result_lines(results))
+        return
+    console = Console()
+    with console.capture() as captured:
+        print_tables(console, results, summarise(results, mode))
+    print_text(captured.get().rstrip("\n"))
