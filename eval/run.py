@@ -19,6 +19,7 @@ from eval.benchmarks import aut
 from eval.benchmarks.base import Benchmark
 from eval.benchmarks.cgpst import benchmark as cgpst
 from eval.benchmarks.cgpst.exchange import read_evidence
+from eval.create import triples
 from eval.recorded import RecordedConfig, read_recorded
 from eval.report import Report, write_report
 from eval.resampling import FEWEST_RESAMPLES, MOST_RESAMPLES, RESAMPLES
@@ -39,6 +40,8 @@ from inference.run_dir import RunDir
 from inference.runner import check_judges, job_keys, run_judges
 from inference.score_file import write_scores
 
+BenchmarkConfig = aut.AutConfig | cgpst.CgpstConfig | triples.TriplesConfig
+
 
 class EvalConfig(Judges):
     """An evaluation config, ``configs/eval/*.yaml``."""
@@ -49,8 +52,8 @@ class EvalConfig(Judges):
     """Run directory."""
     rubric: str
     """A rubric file."""
-    benchmark: aut.AutConfig | cgpst.CgpstConfig
-    """Which of the two says its `name`; without a name it is aut."""
+    benchmark: BenchmarkConfig
+    """Which of them says its `name`; without a name it is aut."""
     recorded: tuple[RecordedConfig, ...] = ()
     """Judges whose scores exist already."""
     seed: Whole = Field(default=0, ge=0)
@@ -59,8 +62,8 @@ class EvalConfig(Judges):
 
     @field_validator("benchmark", mode="before")
     @classmethod
-    def _by_name(cls, value: Any) -> aut.AutConfig | cgpst.CgpstConfig:
-        return value if isinstance(value, aut.AutConfig | cgpst.CgpstConfig) else benchmark_config(value)
+    def _by_name(cls, value: Any) -> BenchmarkConfig:
+        return value if isinstance(value, BenchmarkConfig) else benchmark_config(value)
 
     @model_validator(mode="after")
     def _has_judges(self) -> "EvalConfig":
@@ -166,12 +169,13 @@ def _without_evidence(judge: str, given: Evidence, benchmark: Benchmark) -> Iter
         )
 
 
-def benchmark_config(value: Any) -> aut.AutConfig | cgpst.CgpstConfig:
+def benchmark_config(value: Any) -> BenchmarkConfig:
     """``benchmark:`` of a config. Raises ValueError for an unknown name, pydantic's own for other faults."""
     # A discriminated union would need the name written out, and would stand in the places of all faults.
-    known: dict[str, type[aut.AutConfig] | type[cgpst.CgpstConfig]] = {
+    known: dict[str, type[BenchmarkConfig]] = {
         "aut": aut.AutConfig,
         "cgpst": cgpst.CgpstConfig,
+        "create_triples": triples.TriplesConfig,
     }
     name = str(value.get("name", "aut")) if isinstance(value, dict) else "aut"
     if name not in known:
@@ -179,9 +183,11 @@ def benchmark_config(value: Any) -> aut.AutConfig | cgpst.CgpstConfig:
     return known[name].model_validate(value)
 
 
-def load_benchmark(config: aut.AutConfig | cgpst.CgpstConfig, rubric: Rubric) -> Benchmark:
+def load_benchmark(config: BenchmarkConfig, rubric: Rubric) -> Benchmark:
     """The samples that a config's ``benchmark:`` names."""
-    return cgpst.load(config, rubric) if isinstance(config, cgpst.CgpstConfig) else aut.load(config, rubric)
+    if isinstance(config, cgpst.CgpstConfig):
+        return cgpst.load(config, rubric)
+    return triples.load(config, rubric) if isinstance(config, triples.TriplesConfig) else aut.load(config, rubric)
 
 
 def _limited(benchmark: Benchmark, limit: int | None) -> Benchmark:
@@ -195,10 +201,10 @@ def _limited(benchmark: Benchmark, limit: int | None) -> Benchmark:
 def _settings(config: EvalConfig, rubric: Rubric, limit: int | None, loaded: Benchmark) -> dict[str, Any]:
     """The resolved settings: the config with the rubric itself and digests of all that it names."""
     benchmark = config.benchmark
-    if isinstance(benchmark, cgpst.CgpstConfig):
-        inputs = benchmark.files
-    else:
+    if isinstance(benchmark, aut.AutConfig):
         inputs = {"test": benchmark.test, "overlap": benchmark.overlap}
+    else:
+        inputs = benchmark.files
     inputs |= {f"recorded.{number}": entry.file for number, entry in enumerate(config.recorded)}
     return {
         "kind": KIND,

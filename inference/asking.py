@@ -40,6 +40,7 @@ class Asker:
     """
 
     def __init__(self, name: str, model: ModelConfig, engine: Engine, store: Store, meter: Meter) -> None:
+        """`name`: who asks, for messages."""
         self.sent = 0
         """Tries that went to the engine, retries included."""
         self.answered = 0
@@ -77,7 +78,7 @@ class Asker:
         unanswered = self.answered == 0 and self.failed >= HOPELESS
         if self._failed_in_a_row >= OUTAGE or unanswered:
             raise Outage(
-                f"judge {self._name}: {self.failed} calls failed, the last {self._failed_in_a_row or self.failed} "
+                f"{self._name}: {self.failed} calls failed, the last {self._failed_in_a_row or self.failed} "
                 f"in a row ({self.last_error}); everything finished is kept: mend it and start the same command again"
             )
 
@@ -123,7 +124,7 @@ class Asker:
         except (EngineError, UserError):
             raise
         except Exception as error:
-            logger.exception("judge %s: fault in the engine", self._name)
+            logger.exception("%s: fault in the engine", self._name)
             raise EngineError(f"{type(error).__name__}: {error}") from error
 
     def _count_failure(self, error: EngineError) -> None:

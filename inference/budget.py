@@ -1,19 +1,21 @@
 """What a run may spend. Finished calls of earlier starts count, so a budget holds for the run as a whole."""
 
 from collections.abc import Iterable
+from typing import Any
 
 from inference.cost import model_prices
 from inference.errors import UserError
 from inference.judges import Budget, ModelConfig, Price
-from inference.records import Judgement, Usage
+from inference.records import Usage
 from inference.store import Store
 
 
 class BudgetReached(UserError):
     """No further call is sent."""
 
-    waiting: tuple[Judgement, ...] = ()
-    """Judgements that are finished but not in the file yet, where earlier samples come first."""
+    waiting: tuple[Any, ...] = ()
+    """Records (of a run of judges: judgements) that are finished but not in the file yet, where earlier jobs come
+    first."""
 
 
 class Meter:

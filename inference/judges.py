@@ -280,9 +280,9 @@ def resolved_judge(judge: JudgeConfig) -> dict[str, Any]:
 
     What was made anew under the same name so counts as a changed setting. Raises UserError where something is missing.
     """
-    resolved = judge.model_dump(mode="json") | _digests(judge)
+    resolved = resolved_model(judge)
     if judge.analyst:
-        resolved["analyst"] |= _digests(judge.analyst)
+        resolved["analyst"] = resolved_model(judge.analyst)
     if judge.evidence_file is None:
         del resolved["evidence_file"]  # directories from before there was such a setting go on
     else:
@@ -300,8 +300,11 @@ def refuse_evidence_files(judges: Iterable[JudgeConfig]) -> None:
         )
 
 
-def _digests(model: ModelConfig) -> dict[str, str]:
-    found = {}
+def resolved_model(model: ModelConfig) -> dict[str, Any]:
+    """The same of a model alone, or of anything that has one."""
+    found = model.model_dump(mode="json")
+    if model.reasoning_effort is None:
+        del found["reasoning_effort"]  # directories from before there was such a setting go on
     if model.engine in ("hf", "vllm"):
         found["model_digest"] = model_digest(model.model)
     if model.adapter:

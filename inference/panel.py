@@ -8,8 +8,8 @@ from inference.budget import BudgetReached, Meter
 from inference.config import StrictModel
 from inference.engines.base import build_engine
 from inference.engines.pool import BuildEngine, EnginePool
-from inference.judgement_file import FAILED
 from inference.judges import Budget, JudgeConfig, ModelConfig
+from inference.record_file import FAILED
 from inference.records import Judgement, Sample, Usage
 from inference.rubric import Rubric
 from inference.runner import Askers, judge_once, unscored_all
@@ -88,7 +88,7 @@ class Panel:
     def _asker(self, name: str, model: ModelConfig) -> Asker:
         key = _key(model)
         if key not in self._shared:
-            self._shared[key] = Asker(name, model, self._pool.get(model), self._store, self._meter)
+            self._shared[key] = Asker(f"judge {name}", model, self._pool.get(model), self._store, self._meter)
         return self._shared[key]
 
     async def _judge_sample(self, sample: Sample) -> list[Judgement]:

@@ -90,6 +90,8 @@ class Completion(StrictModel):
     """What an engine returned for a call."""
 
     text: str
+    reasoning: str = ""
+    """Thinking that the server reports apart from the text; a model's thinking inside the text stays there."""
     finish_reason: Literal["stop", "length", "refusal", "other"] = "stop"
     grid_logprobs: dict[str, float] | None = None
     """Score string → natural log-probability of exactly that string coming next, not renormalised over the grid.

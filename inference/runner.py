@@ -4,33 +4,29 @@ Samples are sent ordered by scenario, so that an engine's prefix cache works; ju
 the samples, so that the file's bytes depend on the completions alone.
 """
 
-import asyncio
 import logging
-import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 
 from inference.adapter_notes import check_trained_for
 from inference.aggregation import aggregate
 from inference.asking import Asker, shown_error
-from inference.budget import BudgetReached, Meter
 from inference.config import StrictModel
 from inference.engines.base import EngineError, build_engine
-from inference.engines.pool import BuildEngine, EnginePool
+from inference.engines.pool import BuildEngine
 from inference.errors import UserError, named_list
-from inference.judgement_file import JobKey, JudgementFile, has_failed
+from inference.judgement_file import JobKey, JudgementFile
 from inference.judges import Budget, JudgeConfig
 from inference.methods import METHODS, Answers, Ask, Asks
 from inference.methods.evidence import Evidence
-from inference.progress import ProgressReport
 from inference.records import Call, Completion, Judgement, Sample, Score, StepEvidence
 from inference.rubric import Rubric
 from inference.store import Store
+from inference.work import Work, run_works
 
 logger = logging.getLogger(__name__)
 
-SAMPLES_PER_SLOT = 4
-"""Samples under way per call in flight, for methods with several calls in a row: else slots stand empty at the end."""
 SINGLE_CALL = frozenset({"direct", "tat", "compact"})
 
 
@@ -123,28 +119,20 @@ async def run_judges(
     """
     check_judges(samples, judges, rubric, evidence)
     pending = sink.pending(job_keys(samples, judges))
-    meter = Meter(budget, [model for judge in judges for model in judge.models], store)
     works, first = [], 0
     for judge in judges:
         positions = range(first, first + len(samples) * judge.repeats)
         first = positions.stop
-        mine, given = [p for p in pending if p in positions], (evidence or {}).get(judge.id)
-        works.append(_JudgeWork(samples, judge, rubric, sink, positions, mine, given))
-    pool, runs = EnginePool(build), []
-    try:
-        # All before the first call: engines that share a model start it with room for each other's adapters.
-        for model in (model for work in works if work.pending for model in work.judge.models):
-            pool.get(model)
-        for number, work in enumerate(works, 1):
-            runs.append(await work.run(store, pool, meter, quiet=quiet))
-            await pool.keep(model for later in works[number:] if later.pending for model in later.judge.models)
-    finally:
-        await pool.keep(())
-    return runs
+        works.append(_JudgeWork(samples, judge, rubric, sink, positions, pending, (evidence or {}).get(judge.id)))
+    done = await run_works(works, store, quiet=quiet, budget=budget, build=build)
+    return [
+        JudgeRun(judge=work.name, judgements=len(work.positions), **asdict(found))
+        for work, found in zip(works, done, strict=True)
+    ]
 
 
-class _JudgeWork:
-    """The part of a run that belongs to one judge: its pending jobs and the judgements that wait for their turn."""
+class _JudgeWork(Work[Judgement]):
+    """The part of a run that belongs to one judge: samples grouped by scenario, for the prefix cache."""
 
     def __init__(
         self,
@@ -153,123 +141,34 @@ class _JudgeWork:
         rubric: Rubric,
         sink: JudgementFile,
         positions: range,
-        pending: list[int],
+        pending: Sequence[int],
         evidence: Evidence | None,
     ) -> None:
-        self.judge, self.pending = judge, pending
-        self._evidence = evidence
-        self._samples, self._judge, self._rubric, self._sink = samples, judge, rubric, sink
-        self._positions, self._pending = positions, pending
-        self._ready: dict[int, Judgement] = {}
-        self._failed = 0
-        self._last_fault = ""
+        self._samples, self._judge, self._rubric, self._evidence = samples, judge, rubric, evidence
+        mine = _in_sending_order(samples, judge.repeats, positions, pending)
+        super().__init__(judge.id, judge.models, sink, positions, mine)
 
-    async def run(self, store: Store, pool: EnginePool, meter: Meter, *, quiet: bool) -> JudgeRun:
-        started, sent = time.monotonic(), 0
-        if self._pending:
-            logger.info("judge %s: %d of %d to do", self._judge.id, len(self._pending), len(self._positions))
-            askers = []
-            for model in self._judge.models:
-                engine = pool.get(model)
-                logger.info("judge %s: engine %s", self._judge.id, engine.identity)
-                askers.append(Asker(self._judge.id, model, engine, store, meter))
-            sent = await self._run_pending(Askers(self._judge, askers), quiet=quiet)
-            logger.info("judge %s: done, %d failed", self._judge.id, self._failed)
-        return JudgeRun(
-            judge=self._judge.id,
-            judgements=len(self._positions),
-            new=len(self._pending),
-            failed=self._failed,
-            sent=sent,
-            seconds=time.monotonic() - started,
-        )
+    async def make(self, index: int, askers: Sequence[Asker]) -> Judgement:
+        sample, repeat = divmod(index, self._judge.repeats)
+        asked = Askers(self._judge, askers)
+        return await judge_once(self._samples[sample], repeat, self._judge, self._rubric, asked, self._evidence)
 
-    async def _run_pending(self, asker: "Askers", *, quiet: bool) -> int:
-        total = len(self._positions)
-        done = total - len(self._pending)
-        jobs = iter(self._in_sending_order())
-        workers, drain = [], False
-        try:
-            with ProgressReport(self._judge.id, total, done, quiet) as report:
-                share = 1 if self._judge.asked in SINGLE_CALL else SAMPLES_PER_SLOT
-                count = min(share * self._judge.calls_in_flight, len(self._pending))
-                workers = [asyncio.create_task(self._work(jobs, asker, report)) for _ in range(count)]
-                await asyncio.gather(*workers)
-            self._check_any_answer(asker)
-            self._write()
-            self._sink.settle()
-            self._check_any_use()
-        except BudgetReached as stop:
-            drain, stop.waiting = True, tuple(self._ready.values())
-            raise
-        finally:
-            for worker in workers:
-                worker.cancel()
-            await asyncio.gather(*workers, return_exceptions=True)
-            await asker.close(drain=drain)
-        return asker.sent
+    @property
+    def askable(self) -> int:
+        return self._judge.repeats * sum(not sample.blank for sample in self._samples)
 
-    async def _work(self, jobs: Iterator[int], asker: "Askers", report: ProgressReport) -> None:
-        for position in jobs:
-            self._take(position, await self._judge_one(position, asker))
-            asker.check_health()
-            # Faults are held back until the engine has answered once: a wrong set-up must leave no trace in the file.
-            if asker.answered or not asker.failed:
-                self._write()
-            report.advance()
+    @property
+    def single_call(self) -> bool:
+        return self._judge.asked in SINGLE_CALL
 
-    def _take(self, position: int, judgement: Judgement) -> None:
-        failed = has_failed(judgement)
-        self._failed += failed
-        if failed:
-            self._last_fault = next(score.unscored for score in judgement.scores if score.unscored)
-        if position >= self._sink.length:
-            self._ready[position] = judgement
-        elif not failed:
-            self._sink.replace(position, judgement)
 
-    async def _judge_one(self, position: int, asker: "Askers") -> Judgement:
-        index, repeat = divmod(position - self._positions.start, self._judge.repeats)
-        return await judge_once(self._samples[index], repeat, self._judge, self._rubric, asker, self._evidence)
-
-    def _in_sending_order(self) -> list[int]:
-        """Pending positions grouped by scenario, scenarios in the order of their first sample."""
-        first_seen: dict[str, int] = {}
-        for index, sample in enumerate(self._samples):
-            first_seen.setdefault(sample.scenario, index)
-
-        def scenario_of(position: int) -> int:
-            sample = self._samples[(position - self._positions.start) // self._judge.repeats]
-            return first_seen[sample.scenario]
-
-        return sorted(self._pending, key=scenario_of)
-
-    def _write(self) -> None:
-        """Append the judgements that are ready and next in order."""
-        ready: list[Judgement] = []
-        while (position := self._sink.length + len(ready)) in self._ready:
-            ready.append(self._ready.pop(position))
-        if ready:
-            self._sink.append(ready)
-
-    def _useless(self) -> bool:
-        """Whether every judgement that needs the engine has failed, in earlier starts too."""
-        askable = self._judge.repeats * sum(not sample.blank for sample in self._samples)
-        return 0 < askable <= self._failed
-
-    def _check_any_answer(self, asker: "Askers") -> None:
-        if self._useless() and asker.failed and not asker.answered:
-            raise UserError(
-                f"judge {self._judge.id}: none of its {asker.failed} calls was answered ({asker.last_error}); "
-                "nothing was written for it: mend it and start the same command again"
-            )
-
-    def _check_any_use(self) -> None:
-        if self._useless():
-            raise UserError(
-                f"judge {self._judge.id}: all of its {self._failed} judgements failed ({self._last_fault}); the "
-                "answers are kept, the log holds the faults: mend it and start the same command again"
-            )
+def _in_sending_order(samples: Sequence[Sample], repeats: int, positions: range, pending: Sequence[int]) -> list[int]:
+    """The `pending` ones of `positions` grouped by scenario, scenarios in the order of their first sample."""
+    first_seen: dict[str, int] = {}
+    for index, sample in enumerate(samples):
+        first_seen.setdefault(sample.scenario, index)
+    mine = [position for position in pending if position in positions]
+    return sorted(mine, key=lambda position: first_seen[samples[(position - positions.start) // repeats].scenario])
 
 
 async def judge_once(
@@ -325,7 +224,7 @@ def unscored_all(rubric: Rubric, reason: str) -> tuple[Score, ...]:
 
 
 class Askers:
-    """The models of one judge, counted together."""
+    """The models of one judge."""
 
     def __init__(self, judge: JudgeConfig, askers: Sequence[Asker]) -> None:
         self._judge, self._askers = judge, askers
@@ -351,27 +250,3 @@ class Askers:
             return await own(call.model_copy(update={"temperature": analyst.temperature}))
 
         return Asks(judge, analyse)
-
-    @property
-    def sent(self) -> int:
-        return sum(asker.sent for asker in self._askers)
-
-    @property
-    def answered(self) -> int:
-        return sum(asker.answered for asker in self._askers)
-
-    @property
-    def failed(self) -> int:
-        return sum(asker.failed for asker in self._askers)
-
-    @property
-    def last_error(self) -> str:
-        return next((asker.last_error for asker in self._askers if asker.last_error), "")
-
-    def check_health(self) -> None:
-        for asker in self._askers:
-            asker.check_health()
-
-    async def close(self, *, drain: bool = False) -> None:
-        for asker in self._askers:
-            await asker.close(drain=drain)

@@ -30,9 +30,20 @@ def _load_judging(path: Path) -> None:
 
 
 def _load_eval(path: Path) -> None:
+    from eval.create.evaluators.settings import EvaluateConfig
+    from eval.create.generation.settings import GenerationConfig
+    from eval.create.queries.settings import BuildConfig
     from eval.run import EvalConfig
 
-    load_config(path, EvalConfig)
+    of_command = {
+        "python -m eval create evaluate": EvaluateConfig,
+        "python -m eval create generate": GenerationConfig,
+        "python -m eval create queries build": BuildConfig,
+        "python -m eval run": EvalConfig,
+    }
+    found = [kind for start, kind in of_command.items() for command in commands(path) if command.startswith(start)]
+    assert found, f"{path}: no command says which class reads it: add it to of_command"
+    load_config(path, found[0])
 
 
 def _load_serving(path: Path) -> None:

@@ -166,7 +166,8 @@ def write(
     from inference.judges import ModelConfig
     from training.sources import read_source
     from training.traces.filter import FilterConfig
-    from training.traces.write import OUT, quality_table, write_fold
+    from training.traces.quality import quality_table
+    from training.traces.write import OUT, write_fold
 
     settings = FilterConfig() if config is None else load_config(config, FilterConfig)
     asked = ModelConfig(
@@ -181,6 +182,30 @@ def write(
     console = Console()
     console.print(quality_table(write_fold(asked, source, str(splits), fold, out, settings, limit=limit)))
     console.print(f"evidence: {out / OUT}", soft_wrap=True, highlight=False, markup=False)
+
+
+@traces_app.command()
+def quality(
+    run: Annotated[Path, typer.Argument(help="Run directory of an evaluation or of `inference judge`.")],
+    config: Annotated[
+        Path | None, typer.Option(help="Thresholds of the filter: steps without quotations, names for no choice.")
+    ] = None,
+    judge: Annotated[list[str] | None, typer.Option(help="Only of this judge; may be repeated.")] = None,
+) -> None:
+    """Print what the evidence in a run is worth: share in the form asked for, grounded in the response, not made up."""
+    from rich.console import Console
+
+    from inference.config import load_config
+    from inference.errors import UserError
+    from training.traces.filter import FilterConfig
+    from training.traces.quality import quality_table, run_quality
+
+    settings = FilterConfig() if config is None else load_config(config, FilterConfig)
+    found = run_quality(run, settings, judge or ())
+    if not found:
+        raise UserError(f"{run}: nothing has been judged yet; start the run again")
+    for name, steps in found.items():
+        Console().print(quality_table(steps, name))
 
 
 @traces_app.command()

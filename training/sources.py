@@ -6,9 +6,8 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, field_validator, model_validator
 
-from eval.benchmarks.aut import AutConfig
 from eval.benchmarks.cgpst.benchmark import CgpstConfig
-from eval.run import benchmark_config, load_benchmark
+from eval.run import BenchmarkConfig, benchmark_config, load_benchmark
 from inference.config import read_yaml, validate
 from inference.records import Sample
 from inference.rubric import Rubric, load_rubric
@@ -31,7 +30,7 @@ class SourceConfig(BaseModel):
 
     rubric: str | Rubric
     """A rubric file, or in the settings of a run the rubric itself."""
-    benchmark: AutConfig | CgpstConfig | None = None
+    benchmark: BenchmarkConfig | None = None
     input: str | None = None
     train_file: str | None = None
     columns: Columns = Columns()

@@ -6,14 +6,11 @@ from typing import Annotated, Literal
 
 import typer
 
+from eval.create.queries.cli import queries_app
 from inference.errors import UserError, quoted
 
 create_app = typer.Typer(help="CREATE: many creative paths between two entities.", no_args_is_help=True)
-
-
-@create_app.callback()
-def _create() -> None:
-    """Keeps ``score`` a command of its own while it is the only one."""
+create_app.add_typer(queries_app, name="queries")
 
 
 @create_app.command()
@@ -62,6 +59,133 @@ def score(
     if out:
         typer.echo(f"scores: {write_results(out, results, mode)}", err=True)
     print_results(results, mode, as_json=as_json)
+
+
+@create_app.command()
+def generate(
+    config: Annotated[
+        Path, typer.Option("--config", help="A file such as configs/eval/create_demo_smollm2.yaml.", show_default=False)
+    ],
+    out: Annotated[Path | None, typer.Option(help="Run directory instead of the config's.")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Only the first N queries.", metavar="N")] = None,
+) -> None:
+    """Ask models for paths: queries in, answers.jsonl out. Start it again to resume an interrupted run."""
+    from rich.console import Console
+
+    from eval.create.generation.run import generate as run
+
+    try:
+        answers, table = run(config, out, limit)
+    except KeyboardInterrupt:
+        typer.echo("interrupted; start the same command again to resume", err=True)
+        raise typer.Exit(130) from None
+    Console().print(table)
+    typer.echo(f"answers: {answers}")
+
+
+@create_app.command()
+def evaluate(
+    config: Annotated[
+        Path, typer.Option("--config", help="A file such as configs/eval/create_evaluate.yaml.", show_default=False)
+    ],
+    out: Annotated[Path | None, typer.Option(help="Run directory instead of the config's.")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print paths and calls; ask nothing.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the report as JSON on stdout, and nothing else there.")
+    ] = False,
+) -> None:
+    """Judge specificity and factuality of every path of answers. Start it again to resume an interrupted run."""
+    import json
+
+    from rich.console import Console
+
+    from eval.console import print_lines, print_text
+    from eval.create.evaluators.report import print_report
+    from eval.create.evaluators.run import EVALUATED, read_evaluation
+    from eval.create.evaluators.run import evaluate as run
+    from eval.create.files import print_results
+
+    if dry_run and as_json:
+        raise UserError("--json prints the report, which a dry run does not make; leave one of the two out")
+    plan = read_evaluation(config, out)
+    if dry_run:
+        print_lines(plan.shown())
+        return
+    try:
+        found = run(plan)
+    except KeyboardInterrupt:
+        typer.echo("interrupted; start the same command again to resume", err=True)
+        raise typer.Exit(130) from None
+    if as_json:
+        print_text(json.dumps(found.report, allow_nan=False))
+        return
+    if found.results:
+        print_results(found.results, "paper", as_json=False)
+    print_report(Console(), found.report)
+    print_text(f"rows for `eval create score`: {found.path / EVALUATED}")
+
+
+@create_app.command()
+def triples(
+    replies: Annotated[
+        Path, typer.Option(help="JSONL: a path with its recorded replies per line.", show_default=False)
+    ],
+    queries: Annotated[Path, typer.Option(help="JSONL: query_id, entity_a, entity_b.", show_default=False)],
+    out: Annotated[Path, typer.Option(help="Folder for train.csv, validation.csv, test.csv.", show_default=False)],
+    answers: Annotated[
+        Path | None, typer.Option(help="JSONL: query_id, model, answer; gives triples the case they had.")
+    ] = None,
+    test_share: Annotated[float, typer.Option(min=0, max=1, help="Share of the queries.")] = 0.3,
+    validation_share: Annotated[float, typer.Option(min=0, max=1, help="Share of the queries.")] = 0.15,
+    seed: Annotated[int, typer.Option(min=0, help="Of the split.")] = 0,
+) -> None:
+    """Scored triples to train and test learned evaluators on, split by query."""
+    from eval.console import print_lines
+    from eval.create.triple_files import write_triples
+
+    print_lines(
+        write_triples(
+            replies, queries, answers, out, test_share=test_share, validation_share=validation_share, seed=seed
+        )
+    )
+
+
+@create_app.command()
+def validate(
+    what: Annotated[Literal["specificity", "factuality", "utility"], typer.Argument(help="What was rated.")],
+    ratings: Annotated[
+        Path, typer.Option(help="CSV: id, a column of queries, a column per rater.", show_default=False)
+    ],
+    raters: Annotated[str, typer.Option(help="Columns of people, or of a teacher, separated by commas.")],
+    scores: Annotated[
+        list[Path] | None, typer.Option(help="CSV with an id and a column per evaluator, as scores.csv of a run.")
+    ] = None,
+    judges: Annotated[
+        str, typer.Option(help="Columns of evaluators, separated by commas. Default: all of --scores named …_value.")
+    ] = "",
+    cluster: Annotated[str, typer.Option(help="Column of the queries, which are resampled as a whole.")] = "query",
+    seed: Annotated[int, typer.Option(min=0)] = 0,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print JSON lines on stdout, and nothing else there.")
+    ] = False,
+) -> None:
+    """Agreement of evaluators with people or a teacher, and differences between evaluators, with intervals by query."""
+    from rich.console import Console
+
+    from eval.console import print_lines
+    from eval.create.validation import validate as compare
+    from eval.create.validation_table import read_ratings, validation_table
+
+    rows = compare(what, read_ratings(ratings, names(raters), names(judges), scores or [], cluster), seed=seed)
+    if as_json:
+        print_lines(row.model_dump_json() for row in rows)
+    else:
+        Console().print(validation_table(rows))
+
+
+def names(text: str) -> list[str]:
+    """``a, b`` → its names."""
+    return [name.strip() for name in text.split(",") if name.strip()]
 
 
 def read_patiences(text: str) -> tuple[float, ...]:

@@ -16,15 +16,15 @@ from inference.files import write_text
 
 def result_lines(results: Sequence[Result]) -> list[str]:
     """One JSON object per result; characters beyond ASCII are escaped, so that any terminal and file can hold them."""
-    return [json.dumps(_plain(result), allow_nan=False) for result in results]
+    return [json.dumps(plain(result), allow_nan=False) for result in results]
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """What JSON can hold: recorded values that are no finite number, and odd literals of an answer, as text."""
     if isinstance(value, dict):
-        return {str(key): _plain(item) for key, item in value.items()}
+        return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
+        return [plain(item) for item in value]
     if value is None or isinstance(value, (str, int)) or (isinstance(value, float) and math.isfinite(value)):
         return value
     return str(value)

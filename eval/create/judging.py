@@ -48,7 +48,7 @@ class _Valid:
 
 def judge_row(row: Row, rules: Rules) -> JudgedAnswer:
     """What is known of each path of a row. Raises RowError where a list is missing or has not one entry per path."""
-    parsed, paths = _answer(row, rules)
+    parsed, paths = row_paths(row, rules)
     valid = _validity(row, paths, parsed, rules)
     strengths, size_status = _strengths(row, paths, parsed, rules)
     labels = _labels(row, paths, parsed)
@@ -73,7 +73,8 @@ def judge_row(row: Row, rules: Rules) -> JudgedAnswer:
     return JudgedAnswer(row.id, paths, strengths, outcomes, parsed.rejected, details)
 
 
-def _answer(row: Row, rules: Rules) -> tuple[ParsedAnswer, tuple[AnyPath, ...]]:
+def row_paths(row: Row, rules: Rules) -> tuple[ParsedAnswer, tuple[AnyPath, ...]]:
+    """What is read of a row's answer, and its paths: one entry per path is what lists of judgements need."""
     if row.answer_key == "paths":
         paths = tuple(_given_path(path) for path in row.paths or [])
         return ParsedAnswer(samples=(0,) * len(paths)), paths
@@ -96,7 +97,7 @@ def _given_part(part: Any) -> Any:
     return sound(part) if isinstance(part, str) else part
 
 
-def _aligned(name: str, values: Sequence[T], parsed: ParsedAnswer, n: int) -> list[T]:
+def aligned(name: str, values: Sequence[T], parsed: ParsedAnswer, n: int) -> list[T]:
     """One of `values` per path: they are given for the paths, or for all candidates of the answer."""
     if len(values) == n:
         return list(values)
@@ -108,7 +109,7 @@ def _aligned(name: str, values: Sequence[T], parsed: ParsedAnswer, n: int) -> li
 
 def _validity(row: Row, paths: Sequence[AnyPath], parsed: ParsedAnswer, rules: Rules) -> list[_Valid]:
     if row.validity is not None:
-        return [_recorded(value) for value in _aligned("validity", row.validity, parsed, len(paths))]
+        return [_recorded(value) for value in aligned("validity", row.validity, parsed, len(paths))]
     if paths and (row.entity_a is None or row.entity_b is None):
         raise RowError("the row has no validity, and no entity_a and entity_b to find it out with; give either")
     return [_checked(path, row, rules) for path in paths]
@@ -144,10 +145,10 @@ def _strengths(
 ) -> tuple[tuple[float | None, ...], list[str]]:
     n = len(paths)
     if row.strengths is not None:
-        given = [_strength(value) for value in _aligned("strengths", row.strengths, parsed, n)]
+        given = [_strength(value) for value in aligned("strengths", row.strengths, parsed, n)]
         return tuple(given), ["unreadable" if value is None else "ok" for value in given]
     if row.class_size_responses is not None:
-        replies = _aligned("class_size_responses", row.class_size_responses, parsed, n)
+        replies = aligned("class_size_responses", row.class_size_responses, parsed, n)
         read = [
             read_sizes(reply, len(path), include_final=rules.include_final)
             for reply, path in zip(replies, paths, strict=True)
@@ -165,13 +166,13 @@ def _strength(value: Any) -> float | None:
 def _labels(row: Row, paths: Sequence[AnyPath], parsed: ParsedAnswer) -> list[LabelReading]:
     n = len(paths)
     if row.factuality is not None:
-        lists = _aligned("factuality", row.factuality, parsed, n)
+        lists = aligned("factuality", row.factuality, parsed, n)
         return [
             label_reading([_label(value) for value in given] if isinstance(given, list) else (), len(path))
             for given, path in zip(lists, paths, strict=True)
         ]
     if row.factuality_responses is not None:
-        replies = _aligned("factuality_responses", row.factuality_responses, parsed, n)
+        replies = aligned("factuality_responses", row.factuality_responses, parsed, n)
         return [read_labels(reply, len(path)) for reply, path in zip(replies, paths, strict=True)]
     if paths:
         raise RowError("the row has no factuality_responses and no factuality; give either, one entry per path")

@@ -9,7 +9,7 @@ Specificity is ``class_size_responses`` (an evaluator's text per path) or ``stre
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -62,17 +62,30 @@ def read_rows(path: Path | str) -> Iterator[Row | BadRow]:
 
     A row without an id is called after its line. Raises UserError for a file that cannot be read, or has no lines.
     """
+    for found in read_objects(path):
+        yield found if isinstance(found, BadRow) else make_row(found.content, found.name)
+
+
+class NamedObject(NamedTuple):
+    """A line of a JSONL file."""
+
+    name: str
+    """``line 7``, for messages."""
+    content: dict[str, Any]
+
+
+def read_objects(path: Path | str) -> Iterator[NamedObject | BadRow]:
+    """The lines themselves, as `read_rows` reads them, with every key and an ``id``."""
     number = 0
     with open_text(path) as file:
         for number, line in enumerate(file, start=1):
             if line.strip():
-                yield _row(line, number)
+                yield _object(line, f"line {number}")
     if not number:
         raise UserError(f"{path}: the file is empty; it needs one JSON object per line")
 
 
-def _row(line: str, number: int) -> Row | BadRow:
-    name = f"line {number}"
+def _object(line: str, name: str) -> NamedObject | BadRow:
     try:
         content = parse_json(line)
     except ValueError as error:
@@ -81,7 +94,7 @@ def _row(line: str, number: int) -> Row | BadRow:
         return BadRow(name, f"{name} is not a JSON object")
     found = content.get("id")
     content["id"] = name if found is None else found
-    return make_row(content, name)
+    return NamedObject(name, content)
 
 
 def make_row(content: dict[str, Any], name: str) -> Row | BadRow:

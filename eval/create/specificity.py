@@ -4,6 +4,7 @@ specific triple, without the final one, which the query gives and not the model.
 import re
 from collections.abc import Sequence
 from decimal import Decimal, InvalidOperation
+from typing import TypeVar
 
 from eval.create.literal import Bare, Text
 from eval.create.records import SizeReading
@@ -12,6 +13,7 @@ from eval.create.replies import Value, read_values
 KEYS = ("judgment", "judgement", "judgments", "judgements")
 BANDS = ((10, 5), (99, 4), (499, 3), (4999, 2))
 """(largest class, score); larger ones score 1."""
+N = TypeVar("N", int, float)
 LARGEST = 10**15
 """Larger numbers are slips, not class sizes."""
 _SIZE = re.compile(
@@ -47,7 +49,7 @@ def read_sizes(reply: str | None, n_triples: int, *, include_final: bool = False
     )
 
 
-def path_score(scores: Sequence[int | None], *, include_final: bool = False) -> int | None:
+def path_score(scores: Sequence[N | None], *, include_final: bool = False) -> N | None:
     """Lowest of the scores that count; the final triple's only does where it is alone. None where one is missing."""
     counted = scores if include_final or len(scores) == 1 else scores[:-1]
     known = [score for score in counted if score is not None]

@@ -52,6 +52,8 @@ class EngineConfig(StrictModel):
     """`openai`: seconds until a call counts as failed."""
     exact_grid: bool = False
     """`openai`: the server is vLLM, so the log-probabilities of all score strings can be asked for by token id."""
+    reasoning_effort: str | None = Field(default=None, pattern=r"^[a-z]+$")
+    """`openai`: how much the model is to think, in the words of its server, such as low, medium, high."""
     batch_size: Whole = Field(default=32, ge=1)
     """`hf`, `vllm`: calls computed together."""
     dtype: Literal["float32", "bfloat16"] = "float32"
@@ -64,8 +66,8 @@ class EngineConfig(StrictModel):
             raise ValueError("engine scripted takes no adapter: remove it")
         if self.adapter and self.engine == "openai" and not self.base_url:
             raise ValueError("an adapter with engine openai needs the base_url of the server that holds it")
-        if self.engine != "openai" and (self.base_url or self.exact_grid):
-            raise ValueError(f"base_url and exact_grid belong to engine openai, not {self.engine}")
+        if self.engine != "openai" and (self.base_url or self.exact_grid or self.reasoning_effort):
+            raise ValueError(f"base_url, exact_grid and reasoning_effort belong to engine openai, not {self.engine}")
         return self
 
 

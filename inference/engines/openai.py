@@ -47,6 +47,8 @@ class OpenAIEngine:
     def identity(self) -> dict[str, str]:
         """See `Engine`. A served adapter's name holds the hash of its content."""
         identity = {"engine": "openai", "base_url": self._url, "model": self._model}
+        if self._config.reasoning_effort:
+            identity["reasoning_effort"] = self._config.reasoning_effort
         return {**identity, "grid": "exact"} if self._exact else identity
 
     async def complete(self, call: Call) -> Completion:
@@ -139,6 +141,8 @@ class OpenAIEngine:
         if call.json_schema is not None:
             schema = {"name": "answer", "strict": True, "schema": call.json_schema}
             request["response_format"] = {"type": "json_schema", "json_schema": schema}
+        if self._config.reasoning_effort:
+            request["reasoning_effort"] = self._config.reasoning_effort
         if self._exact:
             request.update(self._exact.chat_options(call))
         elif call.grid or call.json_schema is not None:

@@ -38,7 +38,9 @@ def read_chat(call: Call, answer: dict[str, Any]) -> Completion:
         for entry in content
         if is_logprob(entry.get("logprob"))
     ]
-    return _completion(call, _content(call, message), choice.get("finish_reason"), tokens, read_usage(answer))
+    content, reasoning = _content(call, message)
+    completion = _completion(call, content, choice.get("finish_reason"), tokens, read_usage(answer))
+    return completion.model_copy(update={"reasoning": reasoning})
 
 
 def read_text(call: Call, answer: dict[str, Any]) -> Completion:
@@ -97,15 +99,14 @@ def top_k_grid(grid: Sequence[str], text: str, tokens: Sequence[Token]) -> dict[
     return {score: _log_sum(values) for score, values in found.items()}
 
 
-def _content(call: Call, message: dict[str, Any]) -> str:
-    text = message.get("content") or ""
-    if not text.strip() and call.json_schema is not None:
-        # vLLM puts the constrained JSON of thinking models here.
-        for field in ("reasoning_content", "reasoning"):
-            hidden = str(message.get(field) or "").strip()
-            if hidden.startswith("{"):
-                return hidden
-    return str(text)
+def _content(call: Call, message: dict[str, Any]) -> tuple[str, str]:
+    """Text and thinking of a message."""
+    text = str(message.get("content") or "")
+    fields = (message.get("reasoning_content"), message.get("reasoning"))  # vLLM's older and newer name
+    thinking = next((field for field in fields if isinstance(field, str) and field.strip()), "")
+    if not text.strip() and call.json_schema is not None and thinking.strip().startswith("{"):
+        return thinking.strip(), ""  # vLLM puts the constrained JSON of thinking models here
+    return text, thinking
 
 
 def _token(text: str, logprob: float, alternatives: list[tuple[str, float | None]]) -> Token:

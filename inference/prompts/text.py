@@ -45,5 +45,13 @@ def template_digest() -> str:
 
 
 def render(name: str, **values: str) -> str:
-    """Template `name` with its ``{{ placeholders }}`` filled in one pass. Raises KeyError for a missing value."""
-    return _PLACEHOLDER.sub(lambda match: values[match.group(1)], _template(name)).strip()
+    """Template `name` with its ``{{ placeholders }}`` filled in. Raises KeyError for a missing value."""
+    return fill(_template(name), **values)
+
+
+def fill(template: str, **values: str) -> str:
+    """`template` with its ``{{ placeholders }}`` filled in one pass: one inside a value stays text.
+
+    Raises KeyError for a missing value.
+    """
+    return _PLACEHOLDER.sub(lambda match: values[match.group(1)], template).strip()

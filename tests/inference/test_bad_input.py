@@ -10,8 +10,9 @@ from scripted_methods import CGPST, as_sample, filled, labelled, run, simulated,
 
 from inference import prompts
 from inference.engines.scripted import Answer, ScriptedEngine
-from inference.judgement_file import JudgementFile, has_failed
+from inference.judgement_file import JudgementFile
 from inference.judges import JudgeConfig
+from inference.panel import fault_of
 from inference.records import Call, Completion, Judgement, Sample
 from inference.runner import run_judges
 from inference.schemas import scores_schema
@@ -79,7 +80,7 @@ def in_range(judgement: Judgement) -> bool:
 def test_every_bad_response_is_judged(options: dict[str, Any], tmp_path: Path) -> None:
     samples = [sample.model_copy(update={"id": name}) for name, sample in BAD.items()]
     for judgement in judged(tmp_path, samples, options, None):
-        assert not has_failed(judgement)
+        assert fault_of(judgement) is None
         assert in_range(judgement)
         assert not [score.unscored for score in judgement.scores if score.unscored]
 

@@ -245,6 +245,25 @@ def test_refused_temperature_is_left_out_but_a_wrong_one_is_an_error() -> None:
     assert "at most 2" in str(error)
 
 
+@pytest.mark.parametrize("field", ["reasoning_content", "reasoning"])
+def test_thinking_that_is_reported_apart_is_kept_apart(field: str) -> None:
+    call = Call(messages=MESSAGES, max_tokens=30)
+    result = one(lambda _: Reply(chat_answer("4", **{field: "three or four"})), call)
+    assert (result.text, result.reasoning) == ("4", "three or four")
+    hidden = one(lambda _: Reply(chat_answer("", **{field: '{"a": 3}'})), JSON)
+    assert (hidden.text, hidden.reasoning) == ('{"a": 3}', "")
+
+
+def test_reasoning_effort_is_sent_and_tells_answers_apart() -> None:
+    efforts, keys = (None, "low", "high"), set()
+    for effort in efforts:
+        _, server = ask(lambda _: Reply(chat_answer("4")), NUMBER, reasoning_effort=effort)
+        assert server.requests[0].body.get("reasoning_effort") == effort
+        config = EngineConfig(engine="openai", model="m", base_url="http://x/v1", reasoning_effort=effort)
+        keys.add(NUMBER.key(OpenAIEngine(config).identity))
+    assert len(keys) == len(efforts)
+
+
 def test_engine_works_in_several_event_loops() -> None:
     with fake_server(lambda _: Reply(chat_answer("4"))) as server:
         engine = OpenAIEngine(EngineConfig(engine="openai", model="m", base_url=server.url))

@@ -10,21 +10,17 @@ import yaml
 
 pytest.importorskip("datasets")
 
-from known_truth import KnownTruth
 from scripted_methods import CGPST, as_sample, simulated
 from tiny_model import write_model
 from trace_files import IDS, benchmark, evidence, write_files
+from trace_runs import CONFIG, JUDGES, RESPONSES, write_few, write_run
 
 from eval.benchmarks.cgpst.benchmark import read_splits
 from eval.benchmarks.cgpst.exchange import read_evidence
-from eval.benchmarks.cgpst.ratings import read_ratings, write_ratings
-from eval.benchmarks.simulation.files import RATINGS, SCENARIO_FILE, SPLITS, write_simulation
-from eval.run import evaluate
-from inference.engines.base import EngineConfig
-from inference.engines.scripted import ScriptedEngine
+from eval.benchmarks.simulation.files import SPLITS
 from inference.errors import UserError
 from inference.judge import judge_file
-from inference.records import Completion, StepEvidence
+from inference.records import StepEvidence
 from training.cli import main
 from training.data import refuse_overlap
 from training.sot_settings import SotSettings, load_parts
@@ -35,20 +31,10 @@ from training.traces.duplicates import near_duplicates
 from training.traces.filter import FilterConfig, filter_folder, filter_traces
 from training.traces.records import INFO, Trace, read_traces
 
-RESPONSES = tuple(
-    response for response in simulated(20) if all(text for texts in response.texts.values() for text in texts)
-)
-CONFIG = FilterConfig(no_choice=("none", "does not apply"), unquoted_steps=("step5",))
-
 
 @pytest.fixture(scope="module")
 def simulation(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """With a file of the ratings of `RESPONSES` alone, for runs."""
-    folder = tmp_path_factory.mktemp("simulated")
-    write_simulation(folder)
-    ids = {response.id for response in RESPONSES}
-    write_ratings(folder / "few.json", [entry for entry in read_ratings(folder / RATINGS) if entry.id in ids])
-    return folder
+    return write_few(tmp_path_factory.mktemp("simulated"))
 
 
 @pytest.fixture(scope="module")
@@ -57,38 +43,6 @@ def run_dir(simulation: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("runs") / "run"
     write_run(out, simulation)
     return out
-
-
-JUDGES: list[dict[str, Any]] = [
-    {"id": "plain", "method": "direct", "model": "sound"},
-    {"id": "analyst", "method": "creaeval", "model": "sound", "repeats": 2},
-    {"id": "mixed", "method": "creaeval", "model": "sound", "decoupled": False},
-]
-
-
-def write_run(out: Path, simulation: Path, judges: list[dict[str, Any]] | None = None, broken: str = "") -> None:
-    """`broken`: text in the prompts of calls that get no readable answer."""
-    names = {"ratings": "few.json", "scenarios": SCENARIO_FILE}
-    config = {
-        "run": "small",
-        "out": str(out),
-        "rubric": "cgpst",
-        "benchmark": {"name": "cgpst", **{key: str(simulation / name) for key, name in names.items()}},
-        "judges": [{"engine": "scripted", "concurrency": 64, **judge} for judge in judges or JUDGES],
-        "resamples": 100,
-    }
-    path = out.with_suffix(".yaml")
-    path.write_text(yaml.safe_dump(config), encoding="utf-8")
-    truth = KnownTruth(CGPST, RESPONSES)
-
-    def answer(call: Any) -> Completion:
-        shown = "\n".join(message.content for message in call.messages or ())
-        return Completion(text="nothing") if broken and broken in shown else truth(call)
-
-    def build(settings: EngineConfig) -> ScriptedEngine:
-        return ScriptedEngine(settings, answer)
-
-    evaluate(path, quiet=True, build=build)
 
 
 def oracle_traces(count: int = 3) -> list[Trace]:

@@ -115,8 +115,8 @@ def _finish(found: Collection, out: Path, splits: str | None, split: str) -> Tra
 
 
 def _add_run(found: Collection | None, run: Path, judges: Sequence[str]) -> Collection:
-    settings = _settings(run)
-    source = _source(run, settings)
+    settings = run_settings(run)
+    source = run_source(run, settings)
     _check_prompts(run, settings)
     if found is None:
         found = Collection(source.rubric, template_digest(), source.simulated)
@@ -126,11 +126,11 @@ def _add_run(found: Collection | None, run: Path, judges: Sequence[str]) -> Coll
             f"{found.rubric.name}@{found.rubric.digest}; collect them into folders of their own"
         )
     found.simulated = found.simulated or source.simulated
-    teachers = _teachers(run, settings, judges)
+    teachers = run_analysts(run, settings, judges)
     found.sources.append(str(run))
     samples = {sample.id: sample for sample in source.samples}
     before = len(found.traces)
-    for judgement in _judgements(run, source.rubric):
+    for judgement in run_judgements(run, source.rubric):
         if judgement.judge not in teachers:
             continue
         if judgement.sample_id not in samples:
@@ -152,14 +152,15 @@ def _add_run(found: Collection | None, run: Path, judges: Sequence[str]) -> Coll
     return found
 
 
-def _settings(run: Path) -> dict[str, Any]:
+def run_settings(run: Path) -> dict[str, Any]:
+    """The settings in a run directory. Raises UserError where there are none."""
     for name in ("config.yaml", "judgements.jsonl"):
         if not (run / name).is_file():
             raise UserError(f"{run}: has no {name}, so it is no run; give the `out` of an evaluation or judging run")
     return read_yaml(run / "config.yaml")
 
 
-def _source(run: Path, settings: dict[str, Any]) -> Source:
+def run_source(run: Path, settings: dict[str, Any]) -> Source:
     """The samples of a run, read again. Raises UserError where their files are not those that were judged."""
     config = validate(settings, SourceConfig, str(run / "config.yaml"))
     digests = settings.get("inputs_sha256") or {"input": settings.get("input_sha256")}
@@ -177,7 +178,7 @@ def _check_prompts(run: Path, settings: dict[str, Any]) -> None:
         )
 
 
-def _teachers(run: Path, settings: dict[str, Any], wanted: Sequence[str]) -> dict[str, dict[str, Any]]:
+def run_analysts(run: Path, settings: dict[str, Any], wanted: Sequence[str]) -> dict[str, dict[str, Any]]:
     """Id → settings of the judges that have an analyst of their own and are wanted."""
     listed = settings.get("judges") or []
     analysts = {
@@ -204,7 +205,7 @@ def _described(judge: dict[str, Any]) -> str:
     return ", ".join(parts)
 
 
-def _judgements(run: Path, rubric: Rubric) -> Iterator[Judgement]:
+def run_judgements(run: Path, rubric: Rubric) -> Iterator[Judgement]:
     """What the run has finished. Raises UserError for a damaged line, and a judgement by another rubric."""
     path = run / "judgements.jsonl"
     with os_errors(path, "cannot be read"):

@@ -12,8 +12,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from rich.table import Table
-
 from eval.benchmarks.cgpst.exchange import read_evidence, write_evidence
 from eval.evidence import Quality, quality
 from inference.adapter_notes import AnalystNote, read_analyst
@@ -171,26 +169,3 @@ def merge(files: Sequence[Path], out: Path, rubric: Rubric) -> int:
         merged |= found
     write_evidence(out, merged, rubric)
     return len(merged)
-
-
-def quality_table(found: dict[str, Quality]) -> Table:
-    """Shares by step, and over all."""
-    table = Table(title="Evidence on items, and on steps without items, that have a text", title_justify="left")
-    for name in ("step", "asked", "schema-valid", "grounded", "names and numbers known"):
-        table.add_column(name, justify="left" if name == "step" else "right")
-    every = Quality(
-        *(sum(values) for values in zip(*(tuple(asdict(part).values()) for part in found.values()), strict=True))
-    )
-    for name, part in [*found.items(), ("all", every)]:
-        table.add_row(
-            name,
-            str(part.asked),
-            _share(part.valid, part.asked),
-            _share(part.grounded, part.quotable),
-            _share(part.founded, part.valid),
-        )
-    return table
-
-
-def _share(part: int, whole: int) -> str:
-    return f"{100 * part / whole:.1f} %" if whole else "–"

@@ -1,0 +1,1 @@
+"""Evaluators of paths: how large the classes behind each triple are, and whether each triple is true."""

@@ -1,0 +1,1 @@
+"""Generation of paths: queries in, a model's answers out."""

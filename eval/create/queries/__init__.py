@@ -1,0 +1,1 @@
+"""Queries: the published set read from files, or new ones built from a graph of facts."""
