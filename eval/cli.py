@@ -163,11 +163,16 @@ def export(
 def synth_cgpst(
     out: Annotated[Path, typer.Option(help="Folder for the files; those of an earlier simulation are replaced.")],
     seed: Annotated[int, typer.Option(min=0, help="Same seed, same bytes.")] = 0,
+    first: Annotated[int, typer.Option(min=1, help="Number of the first respondent.")] = 1,
+    last: Annotated[int, typer.Option(max=999, help="Number of the last one; the benchmark has 1 to 20.")] = 20,
 ) -> None:
     """Write simulated CGPST: scenarios, responses, two raters, oracle evidence, splits. No person wrote or rated it."""
     from eval.benchmarks.simulation.files import write_simulation
+    from inference.errors import UserError
 
-    print_lines(str(path) for path in write_simulation(out, seed))
+    if last < first:
+        raise UserError(f"--last {last} is before --first {first}: no respondent is left")
+    print_lines(str(path) for path in write_simulation(out, seed, range(first, last + 1)))
 
 
 @fetch_app.command()

@@ -1,24 +1,25 @@
 """What training notes beside an adapter's weights: how the adapter is asked, and which responses it has seen.
 
-``judge.json`` is a learned judge's, ``analyst.json`` an analyst's. Adapters made elsewhere have neither, and pass.
+``judge.json`` is a learned judge's, ``analyst.json`` an analyst's; weights that an adapter was merged into have the
+same. Adapters and models made elsewhere have neither, and pass.
 """
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Literal, TypeVar
 
 from inference.config import StrictModel, validate
 from inference.errors import UserError, named_list
 from inference.files import os_errors, parse_json, write_text
-from inference.judges import JudgeConfig
+from inference.judges import JudgeConfig, ModelConfig
 from inference.prompts import evidence_questions, raw_questions
 from inference.records import Sample, StepEvidence
 from inference.rubric import Rubric, Step
 
 JUDGE_NOTE, ANALYST_NOTE = "judge.json", "analyst.json"
-"""Files in an adapter's directory."""
+"""Files beside the weights."""
 Recipe = Literal["sft_raw", "sft_evidence"]
 """Whether a judge has learned from raw responses, or from evidence on them."""
 Profile = Literal["compact", "chat"]
@@ -58,6 +59,11 @@ class AnalystNote(_Note):
 N = TypeVar("N", bound=_Note)
 
 
+def weights_of(model: ModelConfig) -> Path:
+    """Where training may have noted something: the adapter's directory, or that of a model it was merged into."""
+    return Path(model.adapter or model.model)
+
+
 def write_note(adapter: Path, note: JudgeNote | AnalystNote) -> None:
     """Write `note` into the directory of `adapter`."""
     name = JUDGE_NOTE if isinstance(note, JudgeNote) else ANALYST_NOTE
@@ -86,6 +92,13 @@ def _read(path: Path, kind: type[N]) -> N | None:
     except ValueError as error:
         raise UserError(f"{path}: not valid JSON ({error}); copy the adapter again") from None
     return validate(content if isinstance(content, dict) else {}, kind, str(path))
+
+
+def copy_note(adapter: Path, merged: Path) -> None:
+    """Note beside `merged` what is noted beside the `adapter` whose weights it holds."""
+    note = note_of(adapter)
+    if note is not None:
+        write_note(merged, note)
 
 
 def judge_note(rubric: Rubric, recipe: Recipe, samples: Iterable[Sample]) -> JudgeNote:
@@ -128,18 +141,17 @@ def check_trained_for(judges: Iterable[JudgeConfig], rubric: Rubric) -> None:
     rubric may have any adapter.
     """
     for judge in judges:
-        if judge.asked in RECIPES and judge.adapter:
-            _check_judge(judge, Path(judge.adapter), rubric)
-        analyst = judge.analyst or judge
-        if judge.analyses and analyst.adapter:
-            _check_analyst(judge, Path(analyst.adapter), rubric)
+        if judge.asked in RECIPES:
+            _check_judge(judge, weights_of(judge), rubric)
+        if judge.analyses:
+            _check_analyst(judge, weights_of(judge.analyst or judge), rubric)
 
 
 def _check_judge(judge: JudgeConfig, adapter: Path, rubric: Rubric) -> None:
     note, wanted = note_of(adapter), RECIPES[judge.asked]
     if isinstance(note, AnalystNote):
         raise UserError(
-            f"judge {judge.id}: {adapter} is the adapter of an analyst; give it to the `analyst`, and the judge one "
+            f"judge {judge.id}: {adapter} is an analyst's; give it to the `analyst`, and the judge one "
             f"that was trained with `recipe: {wanted}`"
         )
     if note is None:
@@ -162,7 +174,7 @@ def _check_analyst(judge: JudgeConfig, adapter: Path, rubric: Rubric) -> None:
     note, wanted = note_of(adapter), PROFILES[judge.asked]
     if isinstance(note, JudgeNote):
         raise UserError(
-            f"judge {judge.id}: {adapter} is the adapter of a judge, which writes no evidence; give an `analyst` with "
+            f"judge {judge.id}: {adapter} is a judge's, which writes no evidence; give an `analyst` with "
             "an adapter of its own, or an `evidence_file`"
         )
     if note is None:
@@ -190,18 +202,13 @@ def _named(rubric: Rubric) -> str:
 
 def refuse_trained_on(judges: Iterable[JudgeConfig], samples: Sequence[Sample]) -> None:
     """Raise UserError where one of `samples`, to be evaluated on, is among those that an adapter has learned from."""
-    for judge, adapter in _adapters(judges):
-        note = note_of(adapter)
+    for judge, weights in [(one, weights_of(model)) for one in judges for model in one.models]:
+        note = note_of(weights)
         seen = set(note.trained_on) if note else set()
         found = [sample.id for sample in samples if sample.id in seen]
         if found:
             raise UserError(
-                f"judge {judge.id}: {adapter} has learned from {len(found)} of the responses to be evaluated on "
+                f"judge {judge.id}: {weights} has learned from {len(found)} of the responses to be evaluated on "
                 f"({named_list(found)}); a test needs responses that it has not seen: evaluate on another part of the "
                 "split, or take an adapter trained without them"
             )
-
-
-def _adapters(judges: Iterable[JudgeConfig]) -> Iterator[tuple[JudgeConfig, Path]]:
-    for judge in judges:
-        yield from ((judge, Path(model.adapter)) for model in judge.models if model.adapter)

@@ -51,6 +51,7 @@ class Asker:
         self._identity = engine.identity
         self._slots = asyncio.Semaphore(model.calls_in_flight)
         self._in_flight: dict[str, asyncio.Future[Completion]] = {}
+        self._storing: set[asyncio.Future[None]] = set()
         self._failed_in_a_row = 0
 
     @property
@@ -83,11 +84,12 @@ class Asker:
             )
 
     async def close(self, *, drain: bool = False) -> None:
-        """Stop what is in flight, or with `drain` let it finish, so that nothing paid for is lost."""
+        """Stop what is in flight, or with `drain` let it finish. What was answered is stored in either case."""
         tasks = list(self._in_flight.values())
         for task in tasks if not drain else ():
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.gather(*self._storing, return_exceptions=True)
 
     async def _ask_and_store(self, key: str, call: Call) -> Completion:
         async with self._slots:
@@ -100,9 +102,16 @@ class Asker:
             self.answered += 1
             self._failed_in_a_row = 0
             self._meter.add(self._model.label, completion.usage)
-            await self._store.put(key, completion, started, time.time(), self._model.label)
+            await self._keep(key, completion, started)
             self._meter.check_counted()
         return completion
+
+    async def _keep(self, key: str, completion: Completion, started: float) -> None:
+        """Store an answer. Whatever cancels the caller, it is stored: `close` waits for it."""
+        storing = asyncio.ensure_future(self._store.put(key, completion, started, time.time(), self._model.label))
+        self._storing.add(storing)
+        storing.add_done_callback(self._storing.discard)
+        await asyncio.shield(storing)
 
     async def _with_retries(self, call: Call) -> tuple[float, Completion]:
         attempts = AsyncRetrying(

@@ -255,10 +255,7 @@ class Judges(StrictModel):
 
     @model_validator(mode="after")
     def _ids_of_their_own(self) -> "Judges":
-        counts = Counter(judge.id for judge in self.asked)
-        repeated = sorted(judge for judge, count in counts.items() if count > 1)
-        if repeated:
-            raise ValueError(f"the judge ids {repeated} occur twice; give each judge an id of its own")
+        refuse_repeated((judge.id for judge in self.asked), "judge")
         return self
 
     @model_validator(mode="after")
@@ -273,6 +270,13 @@ class Judges(StrictModel):
     def asked(self) -> tuple[JudgeConfig, ...]:
         """All judges, those of the grid last."""
         return (*self.judges, *(self.grid.expand() if self.grid else ()))
+
+
+def refuse_repeated(ids: Iterable[str], kind: str) -> None:
+    """Raise ValueError, for validators, where two of a `kind` have the same id."""
+    repeated = sorted(name for name, count in Counter(ids).items() if count > 1)
+    if repeated:
+        raise ValueError(f"the {kind} ids {repeated} occur twice; give each {kind} an id of its own")
 
 
 def resolved_judge(judge: JudgeConfig) -> dict[str, Any]:

@@ -23,8 +23,7 @@ from inference.config import StrictModel, Whole, load_config
 from inference.engines.local import require
 from inference.engines.vllm_model import INSTALL, block_size, lora_rank, prepare_environment, whole_prompts
 from inference.errors import UserError
-from inference.files import os_errors, parse_json
-from inference.tokens import model_directory
+from inference.tokens import model_context, model_directory
 
 
 class ServeConfig(StrictModel):
@@ -99,29 +98,6 @@ def check_context(config: ServeConfig, adapters: Mapping[str, Adapter]) -> None:
                 f"max_model_len is {config.max_model_len}, too short for the adapter {name}: it was trained on rows of "
                 f"up to {longest} tokens; set max_model_len to {longest} or more"
             )
-
-
-def model_context(model: Path | str) -> int | None:
-    """Tokens that a model reads at most, as its config.json says; None where it doesn't."""
-    path = model_directory(model) / "config.json"
-    try:
-        with os_errors(path, "cannot be read"):
-            settings = parse_json(path.read_bytes())
-    except ValueError as error:
-        raise UserError(f"{path}: not valid JSON ({error}); copy the model again") from None
-    settings = settings if isinstance(settings, dict) else {}
-    inner = settings.get("text_config")  # of models that read images, too
-    settings = inner if isinstance(inner, dict) else settings
-    longest = settings.get("max_position_embeddings")
-    if type(longest) is not int:
-        return None
-    rope = settings.get("rope_parameters") or settings.get("rope_scaling")
-    if not isinstance(rope, dict):
-        return longest
-    # Stretched positions (YaRN and its like): some configs give the length before, some the one after.
-    before, factor = rope.get("original_max_position_embeddings", longest), rope.get("factor", 1)
-    numbers = all(type(value) in (int, float) for value in (before, factor))
-    return max(longest, int(before * factor)) if numbers else longest
 
 
 def served_names(config: ServeConfig, adapters: Mapping[str, Adapter]) -> list[str]:

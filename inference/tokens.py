@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from inference.errors import UserError, quoted
-from inference.files import os_errors
+from inference.files import os_errors, parse_json
 from inference.records import Message
 
 SCORE_CONTEXT = ":\n"
@@ -28,6 +28,29 @@ def model_directory(model: Path | str) -> Path:
             "`python scripts/base_model.py`, or give the path of a model in safetensors format"
         )
     return path
+
+
+def model_context(model: Path | str) -> int | None:
+    """Tokens that a model reads at most, as its config.json says; None where it doesn't."""
+    path = model_directory(model) / "config.json"
+    try:
+        with os_errors(path, "cannot be read"):
+            settings = parse_json(path.read_bytes())
+    except ValueError as error:
+        raise UserError(f"{path}: not valid JSON ({error}); copy the model again") from None
+    settings = settings if isinstance(settings, dict) else {}
+    inner = settings.get("text_config")  # of models that read images, too
+    settings = inner if isinstance(inner, dict) else settings
+    longest = settings.get("max_position_embeddings")
+    if type(longest) is not int:
+        return None
+    rope = settings.get("rope_parameters") or settings.get("rope_scaling")
+    if not isinstance(rope, dict):
+        return longest
+    # Stretched positions (YaRN and its like): some configs give the length before, some the one after.
+    before, factor = rope.get("original_max_position_embeddings", longest), rope.get("factor", 1)
+    numbers = all(type(value) in (int, float) for value in (before, factor))
+    return max(longest, int(before * factor)) if numbers else longest
 
 
 def load_tokenizer(model: Path | str) -> Any:

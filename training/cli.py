@@ -143,12 +143,15 @@ def show(
 
 @traces_app.command()
 def write(
-    adapter: Annotated[Path, typer.Option(help="Adapter of a trained analyst.", show_default=False)],
+    analyst: Annotated[
+        Path, typer.Option(help="Adapter of a trained analyst, or a model that it was merged into.", show_default=False)
+    ],
     benchmark_config: Data,
     splits: Annotated[Path, typer.Option(help="File of folds or splits.", show_default=False)],
-    fold: Annotated[str, typer.Option(help="Fold or split in the file; evidence is written on its test part.")],
+    fold: Annotated[str, typer.Option(help="Fold or split in the file.", show_default=False)],
     out: Annotated[Path, typer.Option(help="Run directory; the same command goes on with it.", show_default=False)],
-    model: Annotated[Path | None, typer.Option(help="Base model. Default: the one the adapter names.")] = None,
+    side: Annotated[Literal["train", "test"], typer.Option(help="Which part of it evidence is written on.")] = "test",
+    model: Annotated[Path | None, typer.Option(help="Base model of an adapter. Default: the one it names.")] = None,
     engine: Annotated[Literal["hf", "vllm"], typer.Option(help="What computes.")] = "hf",
     dtype: Annotated[Literal["float32", "bfloat16"], typer.Option(help="Of weights and activations.")] = "float32",
     batch_size: Annotated[int, typer.Option(min=1, help="Calls computed together.")] = 32,
@@ -170,17 +173,19 @@ def write(
     from training.traces.write import OUT, write_fold
 
     settings = FilterConfig() if config is None else load_config(config, FilterConfig)
+    adapted = not (analyst / "config.json").is_file()
     asked = ModelConfig(
         engine=engine,
-        model=str(model or read_adapter(adapter).base_model),
-        adapter=str(adapter),
+        model=str(model or (read_adapter(analyst).base_model if adapted else analyst)),
+        adapter=str(analyst) if adapted else None,
         dtype=dtype,
         batch_size=batch_size,
         max_model_len=max_model_len,
     )
     source = read_source(benchmark_config, whole=True)
     console = Console()
-    console.print(quality_table(write_fold(asked, source, str(splits), fold, out, settings, limit=limit)))
+    found = write_fold(asked, source, str(splits), fold, out, settings, side=side, limit=limit)
+    console.print(quality_table(found))
     console.print(f"evidence: {out / OUT}", soft_wrap=True, highlight=False, markup=False)
 
 

@@ -16,6 +16,7 @@ from typing import Annotated
 import click
 import typer
 
+from inference.adapter_notes import copy_note
 from inference.adapters import LANGUAGE_MODEL, PREFIX, TEXT_NAMES, check_base, model_shapes, read_adapter
 from inference.errors import UserError
 from inference.files import parse_json
@@ -41,7 +42,7 @@ def merge(
 
 
 def merge_adapter(adapter: Path, out: Path, base: Path | None = None) -> None:
-    """Merged float32 weights and the tokenizer in `out`.
+    """Merged float32 weights, the tokenizer, and what is noted beside the adapter, in `out`.
 
     Raises UserError where `out` exists, the adapter is no LoRA adapter of this base, or files are missing.
     """
@@ -67,6 +68,7 @@ def merge_adapter(adapter: Path, out: Path, base: Path | None = None) -> None:
     merged = PeftModel.from_pretrained(model, adapter, key_mapping=names).merge_and_unload(safe_merge=True)
     load_tokenizer(directory).save_pretrained(out)
     merged.save_pretrained(out)
+    copy_note(adapter, out)
 
 
 def wraps_language_model(base: Path | str) -> bool:

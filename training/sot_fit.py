@@ -1,6 +1,5 @@
 """One training run of an analyst: settings → rows → TRL's trainer → adapter with card. Everything heavy is here."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -9,12 +8,12 @@ from transformers import set_seed
 
 from inference.errors import UserError
 from inference.run_dir import lock_directory
-from inference.tokens import load_tokenizer
+from inference.tokens import load_tokenizer, model_context
 from training import tracking
 from training.fit import lora_model, parse_arguments_of, print_audit, train
 from training.launch_check import check_world_size
 from training.sot_card import write_card
-from training.sot_rows import SotRow, audit, build_rows
+from training.sot_rows import SotRow, audit, build_rows, drawn
 from training.sot_settings import SotSettings, TraceParts
 from training.sot_trainer import SotArguments, SotTrainer
 
@@ -74,7 +73,7 @@ def prepare(
         if name == "train" or traces:
             built = build_rows(traces, parts.rubric, tokenizer, data.profile)
             if name == "train":
-                built = [row for row in built for _ in range(data.step_repeats.get(row.step, 1))]
+                built = drawn(built, data.step_rows, data.split_seed)
             rows[name], count = audit(built, data.max_row_tokens, name)
             counts.append(count)
     return rows, counts
@@ -82,9 +81,8 @@ def prepare(
 
 def check_context(model: str, max_row_tokens: int) -> None:
     """Raise UserError where rows may be longer than the model can read."""
-    config = json.loads((Path(model) / "config.json").read_text(encoding="utf-8"))
-    context = (config.get("text_config") or config).get("max_position_embeddings")
-    if isinstance(context, int) and max_row_tokens > context:
+    context = model_context(model)
+    if context is not None and max_row_tokens > context:
         raise UserError(
             f"max_row_tokens is {max_row_tokens}, but {model} reads {context} tokens at most: lower it, or take a "
             "model with a longer context"

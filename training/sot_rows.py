@@ -6,8 +6,9 @@ encode them; loss falls on the evidence and the end token alone.
 
 import hashlib
 import json
+import random
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -149,6 +150,16 @@ def prompt_version(rubric: Rubric, profile: Profile) -> str:
         )
         shown += [f"{call.prompt}\0{answer}" for _, call, answer in compact_calls(trace, rubric, step)]
     return hashlib.sha256("\0".join(shown).encode()).hexdigest()[:12]
+
+
+def drawn(rows: Sequence[SotRow], most: Mapping[str, int], seed: int) -> list[SotRow]:
+    """The rows in their order, of each step at most as many as `most` says, drawn with `seed`."""
+    left_out: set[int] = set()
+    for step, count in most.items():
+        own = [index for index, row in enumerate(rows) if row.step == step]
+        if len(own) > count:
+            left_out |= set(own) - set(random.Random(f"{seed}/{step}").sample(own, count))
+    return [row for index, row in enumerate(rows) if index not in left_out]
 
 
 def audit(rows: Sequence[SotRow], max_tokens: int, name: str) -> tuple[list[SotRow], dict[str, Any]]:

@@ -38,12 +38,12 @@ class SotSettings(LaunchSettings):
     split_by: Literal["sample", "scenario"] = "sample"
     """What `validation_share` holds out."""
     split_seed: Whole = 0
-    """Seed of `validation_share` and `max_samples`."""
+    """Seed of `validation_share`, `max_samples` and `step_rows`."""
     max_samples: Whole | None = Field(default=None, ge=1)
     """Train on the traces of this many responses, drawn with `split_seed`."""
-    step_repeats: dict[str, Whole] = Field(default_factory=dict)
-    """Step → how often an epoch has its rows. A step without items has one row a response, its items many: repeated,
-    it is learned as well. Default: once."""
+    step_rows: dict[str, Whole] = Field(default_factory=dict)
+    """Step → most rows of it in training, drawn with `split_seed`. A step has a row a response, or as many as it has
+    items: without a limit the items take most of the time. Default: all."""
     max_row_tokens: Whole = Field(default=1100, ge=8)
     """Longer rows, prompt and evidence together, are left out and counted: a cut one would teach no end."""
 
@@ -53,12 +53,12 @@ class SotSettings(LaunchSettings):
             raise ValueError("folds and fold belong together: give the file and the name of one fold in it, or neither")
         return self
 
-    @field_validator("step_repeats")
+    @field_validator("step_rows")
     @classmethod
-    def _at_least_once(cls, value: dict[str, int]) -> dict[str, int]:
-        few = [step for step, times in value.items() if times < 1]
+    def _at_least_one(cls, value: dict[str, int]) -> dict[str, int]:
+        few = [step for step, rows in value.items() if rows < 1]
         if few:
-            raise ValueError(f"{few[0]}: {value[few[0]]} is less than once; give 1 or more")
+            raise ValueError(f"{few[0]}: {value[few[0]]} rows teach nothing; give 1 or more")
         return value
 
     @property
@@ -85,11 +85,9 @@ def load_parts(data: SotSettings) -> TraceParts:
     """
     rubric, folder = load_rubric(data.rubric), Path(data.traces)
     known = [step.name for step in rubric.answered]
-    unknown = [step for step in data.step_repeats if step not in known]
+    unknown = [step for step in data.step_rows if step not in known]
     if unknown:
-        raise UserError(
-            f"step_repeats: {named_list(unknown)} is no step that is answered; those are {named_list(known)}"
-        )
+        raise UserError(f"step_rows: {named_list(unknown)} is no step that is answered; those are {named_list(known)}")
     check_versions(read_info(folder), rubric, data.traces)  # before the table is read
     info, traces = read_traces(folder)
     if data.splits is not None:

@@ -1,4 +1,6 @@
-"""The only prompt builder of the project: what is trained, served and evaluated is rendered here.
+"""The only prompt builder for judging responses: what is trained, served and evaluated is rendered here.
+
+The prompts of the CREATE benchmark stand beside what asks them, on the fences and templates of `text`.
 
 Chat prompts put the constant part first (task, rubric), then the scenario, then the response, so that a prefix cache
 can reuse it; their templates are the text files beside this one. The plain prompts of learned judges and analysts are

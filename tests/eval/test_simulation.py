@@ -1,6 +1,7 @@
 """Simulated CGPST: scores follow from properties, raters agree as reported, texts differ, evidence describes."""
 
 import hashlib
+import json
 import re
 import time
 from pathlib import Path
@@ -17,18 +18,20 @@ from eval.benchmarks.simulation import files
 from eval.benchmarks.simulation.figures import rater_agreement, recurrence
 from eval.benchmarks.simulation.levels import true_scores
 from eval.benchmarks.simulation.parts import ItemPart, ResponseParts
-from eval.benchmarks.simulation.pools import scenario_pool
+from eval.benchmarks.simulation.pools import SCENARIOS, scenario_pool
 from eval.benchmarks.simulation.raters import RATERS
 from eval.benchmarks.simulation.simulate import SimulatedResponse, simulate, splits
+from eval.cli import synth_cgpst
 from eval.floors import evidence_text, ridge_floor
 from eval.metrics import human_scores, judge_scores, score_tables
 from inference.aggregation import aggregate
+from inference.errors import UserError
 from inference.records import Sample
 from inference.rubric import Rubric, load_rubric
 
 PUBLISHED_TOKENS = {"step1": 414, "step2": 108, "step3": 703, "step4": 88, "step5": 321, "step6": 779}
 """SmolLM2 tokens of the steps of A05_FS10."""
-DIGEST = "3025ef103271d984"
+DIGEST = "93748a6c2d0e9e07"
 QUOTATION = re.compile(r'"([^"]+)"')
 
 
@@ -157,6 +160,27 @@ def test_same_seed_same_bytes(written: Path, tmp_path: Path) -> None:
     assert hashlib.sha256(b"".join(path.read_bytes() for path in paths)).hexdigest()[:16] == DIGEST
     other = files.write_simulation(tmp_path / "other", 1)
     assert other[1].read_bytes() != paths[1].read_bytes()
+
+
+def test_other_respondents_answer_without_changing_the_first(written: Path, tmp_path: Path) -> None:
+    files.write_simulation(tmp_path, 0, range(20, 22))
+    both = {entry[0]: entry for entry in json.loads((tmp_path / files.RATINGS).read_text())}
+    benchmark = {entry[0]: entry for entry in json.loads((written / files.RATINGS).read_text())}
+    assert sorted(both) == sorted(f"A{number}_{name}" for number in (20, 21) for name in SCENARIOS)
+    assert set(both) & set(benchmark) == {f"A20_{name}" for name in SCENARIOS}
+    assert all(both[name] == benchmark[name] for name in set(both) & set(benchmark))
+    found = splits(0, range(20, 22))["scenario"]
+    assert json.loads((tmp_path / files.SPLITS).read_text())["scenario"] == found
+    assert sorted(found["test"]) == sorted(
+        f"A{number}_{name}" for number in (20, 21) for name in ("FS4", "FS7", "FS10")
+    )
+    assert "--first 20 --last 21" in (tmp_path / files.CARD).read_text(encoding="utf-8")
+
+
+def test_a_range_without_respondents(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"^--last 20 is before --first 21: no respondent is left$"):
+        synth_cgpst(tmp_path, first=21)
+    assert not list(tmp_path.iterdir())
 
 
 def test_files_are_sound_and_say_that_they_are_simulated(written: Path) -> None:

@@ -15,6 +15,7 @@ from inference.adapter_notes import (
     JudgeNote,
     Recipe,
     check_trained_for,
+    copy_note,
     judge_note,
     judge_prompts,
     note_of,
@@ -99,8 +100,8 @@ def test_what_was_trained_for_it_passes_and_so_does_what_says_nothing(adapter: M
     [
         ("compact", {"recipe": "sft_evidence"}, None, "`recipe: sft_evidence`, but method compact needs sft_raw; use"),
         ("compact_creaeval", {"recipe": "sft_raw"}, {"profile": "compact"}, "use `method: compact`, or another"),
-        ("compact", {"profile": "compact"}, None, r"own is the adapter of an analyst; give it to the `analyst`"),
-        ("compact_creaeval", {}, {"recipe": "sft_evidence"}, "the adapter of a judge, which writes no evidence"),
+        ("compact", {"profile": "compact"}, None, r"own is an analyst's; give it to the `analyst`"),
+        ("compact_creaeval", {}, {"recipe": "sft_evidence"}, "a judge's, which writes no evidence"),
         ("compact_creaeval", {"recipe": "sft_evidence"}, None, "give an `analyst` with an adapter of its own"),
         ("compact_creaeval", {}, {"profile": "chat"}, "`profile: chat`, but method compact_creaeval needs compact"),
         ("creaeval", {}, {"profile": "compact"}, "use `method: compact_creaeval`, or another analyst"),
@@ -116,6 +117,22 @@ def test_what_was_trained_for_something_else_is_refused(
     with pytest.raises(UserError, match=words) as refused:
         check_trained_for([one], CGPST)
     assert str(refused.value).startswith("judge j: ")
+
+
+def test_merged_weights_have_the_note_of_their_adapter(adapter: Make, tmp_path: Path) -> None:
+    own, merged = Path(adapter("raw", "sft_raw")), tmp_path / "merged"
+    merged.mkdir()
+    copy_note(own, merged)
+    copy_note(Path(adapter("none")), tmp_path)
+    assert note_of(merged) == note_of(own)
+    assert note_of(tmp_path) is None
+    asked = JudgeConfig(id="j", engine="hf", model=str(merged), method="compact")
+    check_trained_for([asked], CGPST)
+    with pytest.raises(UserError, match=r"merged has learned from 1 of the responses to be evaluated on \(b\)"):
+        refuse_trained_on([asked], SAMPLES[:1])
+    evidence = JudgeConfig(id="j", engine="hf", model=str(merged), method="compact_creaeval")
+    with pytest.raises(UserError, match="merged was trained with `recipe: sft_raw`, but method compact_creaeval needs"):
+        check_trained_for([evidence], CGPST)
 
 
 def test_a_variant_of_the_rubric_is_another_one(adapter: Make) -> None:

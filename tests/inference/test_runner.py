@@ -7,10 +7,10 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from watched import Watched
 
 from inference import asking
 from inference.engines.base import EngineConfig, EngineError
-from inference.engines.scripted import ScriptedEngine
 from inference.errors import UserError
 from inference.judgement_file import JudgementFile
 from inference.judges import JudgeConfig
@@ -23,28 +23,6 @@ from inference.store import Store
 MakeSamples = Callable[[int], list[Sample]]
 MakeJudge = Callable[..., JudgeConfig]
 GOOD = Completion(text="3", grid_logprobs={"3": 0.0})
-
-
-class Watched(ScriptedEngine):
-    """Counts the calls, all and at the same time."""
-
-    def __init__(self, config: EngineConfig, answer: Callable[[Call], Completion] | None = None) -> None:
-        super().__init__(config, answer)
-        self.calls: list[Call] = []
-        self.now = self.most = 0
-        self.closed = False
-
-    async def complete(self, call: Call) -> Completion:
-        self.calls.append(call)
-        self.now += 1
-        self.most = max(self.most, self.now)
-        try:
-            return await super().complete(call)
-        finally:
-            self.now -= 1
-
-    async def close(self) -> None:
-        self.closed = True
 
 
 class Place:

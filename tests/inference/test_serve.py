@@ -19,7 +19,8 @@ from inference.engines import EngineConfig
 from inference.engines.hf import HFEngine
 from inference.engines.vllm_model import lora_rank
 from inference.errors import UserError
-from inference.serve import ServeConfig, check_port, model_context, serve, served_adapters, server_command
+from inference.serve import ServeConfig, check_port, serve, served_adapters, server_command
+from inference.tokens import model_context
 
 ROOT = Path(__file__).parents[2]
 

@@ -22,12 +22,12 @@ import yaml
 from aiohttp.test_utils import TestClient, TestServer
 from servers import Reply, Request, error_answer, fake_server
 from vllm_server import free_port
+from watched import Watched
 
 from inference import asking
 from inference.config import validate
 from inference.engines.base import EngineConfig, EngineError
 from inference.engines.openai import OpenAIEngine
-from inference.engines.scripted import ScriptedEngine
 from inference.errors import UserError
 from inference.panel import Panel
 from inference.records import Call, Completion, Usage
@@ -40,24 +40,6 @@ ROPE = {"id": "a1", "scenario": "rope", "response": "a swing"}
 TIN = {"id": "a2", "scenario": "tin", "response": "a drum"}
 Answer = Callable[[Call], Completion]
 Client = TestClient[Any, Any]
-
-
-class Watched(ScriptedEngine):
-    """Counts the calls, all and at the same time."""
-
-    def __init__(self, config: EngineConfig, answer: Answer | None = None) -> None:
-        super().__init__(config, answer)
-        self.calls: list[Call] = []
-        self.now = self.most = 0
-
-    async def complete(self, call: Call) -> Completion:
-        self.calls.append(call)
-        self.now += 1
-        self.most = max(self.most, self.now)
-        try:
-            return await super().complete(call)
-        finally:
-            self.now -= 1
 
 
 class Service:

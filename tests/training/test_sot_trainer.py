@@ -10,7 +10,6 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("trl")
 
 from peft import LoraConfig, get_peft_model  # noqa: E402
-from scripted_methods import CGPST  # noqa: E402
 from tiny_model import write_model  # noqa: E402
 from trace_files import write_files  # noqa: E402
 from transformers import AutoModelForCausalLM  # noqa: E402
@@ -19,7 +18,7 @@ from trl.trainer.sft_trainer import SFTTrainer  # noqa: E402
 from inference.errors import UserError  # noqa: E402
 from inference.tokens import load_tokenizer  # noqa: E402
 from training.sot_fit import prepare  # noqa: E402
-from training.sot_rows import SotRow  # noqa: E402
+from training.sot_rows import SotRow, rows_by_step  # noqa: E402
 from training.sot_settings import SotSettings, load_parts  # noqa: E402
 from training.sot_trainer import SotArguments, SotTrainer  # noqa: E402
 from training.traces.collect import collect_oracle  # noqa: E402
@@ -71,21 +70,23 @@ def test_logits_are_computed_where_loss_falls(trainer: SotTrainer) -> None:
     assert trainer.mean_loss() > 0
 
 
-def test_repeated_steps_and_unknown_ones(tmp_path: Path) -> None:
+def test_limited_steps_and_unknown_ones(tmp_path: Path) -> None:
     write_files(tmp_path / "data")
     collect_oracle(tmp_path / "data", tmp_path / "traces", splits=None)
     write_model(tmp_path / "model")
     settings = {"rubric": "cgpst", "traces": str(tmp_path / "traces"), "max_row_tokens": 8192}
-    data = SotSettings.model_validate({**settings, "step_repeats": {"step2": 3}})
+    data = SotSettings.model_validate({**settings, "step_rows": {"step1": 3, "step2": 1000}})
     tokenizer = load_tokenizer(tmp_path / "model")
-    once, _ = prepare(load_parts(data), tokenizer, SotSettings.model_validate(settings))
-    more, counts = prepare(load_parts(data), tokenizer, data)
-    of = {step.name: sum(row.step == step.name for row in once["train"]) for step in CGPST.answered}
-    found = {step.name: sum(row.step == step.name for row in more["train"]) for step in CGPST.answered}
-    assert found == of | {"step2": 3 * of["step2"]}
-    assert of["step2"] > 0
-    assert counts[0]["rows"] == sum(found.values())
-    with pytest.raises(UserError, match=r"step_repeats: step9 is no step that is answered; those are step1"):
-        load_parts(SotSettings.model_validate({**settings, "step_repeats": {"step9": 2}}))
-    with pytest.raises(ValueError, match="step2: 0 is less than once"):
-        SotSettings.model_validate({**settings, "step_repeats": {"step2": 0}})
+    parts = load_parts(data)
+    everything = prepare(parts, tokenizer, SotSettings.model_validate(settings))[0]["train"]
+    limited, counts = prepare(parts, tokenizer, data)
+    found = rows_by_step(limited["train"])
+    assert found == rows_by_step(everything) | {"step1": 3}
+    assert counts[0]["rows"] == sum(found.values()) < len(everything)
+    assert limited["train"] == [row for row in everything if row in limited["train"]]
+    assert limited == prepare(parts, tokenizer, data)[0]
+    assert limited != prepare(parts, tokenizer, data.model_copy(update={"split_seed": 1}))[0]
+    with pytest.raises(UserError, match=r"step_rows: step9 is no step that is answered; those are step1"):
+        load_parts(SotSettings.model_validate({**settings, "step_rows": {"step9": 2}}))
+    with pytest.raises(ValueError, match="step2: 0 rows teach nothing"):
+        SotSettings.model_validate({**settings, "step_rows": {"step2": 0}})

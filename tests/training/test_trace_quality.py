@@ -4,25 +4,12 @@ from pathlib import Path
 
 import pytest
 from scripted_methods import as_sample
-from trace_runs import CONFIG, RESPONSES, write_few, write_run
+from trace_runs import CONFIG, RESPONSES, write_run
 from typer.testing import CliRunner
 
 from inference.errors import UserError
 from training.cli import app
 from training.traces.quality import run_quality
-
-
-@pytest.fixture(scope="module")
-def simulation(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_few(tmp_path_factory.mktemp("simulated"))
-
-
-@pytest.fixture(scope="module")
-def run_dir(simulation: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Judges with an analyst, one asked twice, and one without."""
-    out = tmp_path_factory.mktemp("runs") / "run"
-    write_run(out, simulation)
-    return out
 
 
 def test_evidence_that_quotes_is_sound(run_dir: Path) -> None:

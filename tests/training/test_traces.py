@@ -13,7 +13,7 @@ pytest.importorskip("datasets")
 from scripted_methods import CGPST, as_sample, simulated
 from tiny_model import write_model
 from trace_files import IDS, benchmark, evidence, write_files
-from trace_runs import CONFIG, JUDGES, RESPONSES, write_few, write_run
+from trace_runs import CONFIG, JUDGES, RESPONSES, write_run
 
 from eval.benchmarks.cgpst.benchmark import read_splits
 from eval.benchmarks.cgpst.exchange import read_evidence
@@ -30,19 +30,6 @@ from training.traces.collect import collect_oracle, collect_runs, traces_of
 from training.traces.duplicates import near_duplicates
 from training.traces.filter import FilterConfig, filter_folder, filter_traces
 from training.traces.records import INFO, Trace, read_traces
-
-
-@pytest.fixture(scope="module")
-def simulation(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_few(tmp_path_factory.mktemp("simulated"))
-
-
-@pytest.fixture(scope="module")
-def run_dir(simulation: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An evaluation of some answers by two judges with an analyst, one of them asked twice, and one without."""
-    out = tmp_path_factory.mktemp("runs") / "run"
-    write_run(out, simulation)
-    return out
 
 
 def oracle_traces(count: int = 3) -> list[Trace]:

@@ -1,6 +1,6 @@
 """Evidence written by a trained analyst on responses that it has not learned from, through the engines.
 
-    python -m training traces write --adapter RUN/adapter --benchmark-config FILE --splits FILE --fold fold0 --out DIR
+    python -m training traces write --analyst RUN/adapter --benchmark-config FILE --splits FILE --fold fold0 --out DIR
 
 Stopped and started again, finished calls are not repeated. ``evidence.json`` has the official layout.
 """
@@ -10,12 +10,12 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from eval.benchmarks.cgpst.exchange import read_evidence, write_evidence
 from eval.evidence import Quality, quality
-from inference.adapter_notes import AnalystNote, read_analyst
-from inference.adapters import adapter_digest, check_base, read_adapter
+from inference.adapter_notes import AnalystNote, read_analyst, weights_of
+from inference.adapters import check_base, read_adapter
 from inference.asking import Asker
 from inference.budget import Meter
 from inference.engines.base import EngineError, build_engine
@@ -23,7 +23,7 @@ from inference.engines.pool import BuildEngine
 from inference.errors import UserError, named_list
 from inference.files import write_text
 from inference.judge import run_to_end
-from inference.judges import ModelConfig
+from inference.judges import ModelConfig, resolved_model
 from inference.methods import Settings
 from inference.methods.compact import analyse_compact
 from inference.methods.creaeval import analyse
@@ -42,12 +42,11 @@ QUALITY = "quality.json"
 
 
 def check_analyst(model: ModelConfig, source: Source, ids: frozenset[str]) -> AnalystNote:
-    """What the adapter of `model` says of itself.
+    """What is noted beside the weights of an analyst.
 
     Raises UserError for an adapter of another base, rubric or prompts, and where it has learned from one of `ids`.
     """
-    assert model.adapter is not None
-    adapter = Path(model.adapter)
+    adapter = weights_of(model)
     note = read_analyst(adapter)
     rubric = f"{source.rubric.name}@{source.rubric.digest}"
     if note.rubric != rubric:
@@ -63,7 +62,8 @@ def check_analyst(model: ModelConfig, source: Source, ids: frozenset[str]) -> An
             f"{adapter}: has learned from {len(seen)} of the answers it shall write on ({named_list(seen)}); name the "
             "fold that was left out of its training"
         )
-    check_base(read_adapter(adapter), model_directory(model.model))
+    if model.adapter:
+        check_base(read_adapter(adapter), model_directory(model.model))
     return note
 
 
@@ -75,12 +75,13 @@ def write_fold(
     out: Path,
     check: FilterConfig,
     *,
+    side: Literal["train", "test"] = "test",
     limit: int | None = None,
     quiet: bool = False,
     build: BuildEngine = build_engine,
 ) -> dict[str, Quality]:
-    """Write evidence on the answers in test of `fold` into the run directory `out`; its quality by step."""
-    ids = side_of(splits, fold, "test")
+    """Write evidence on the answers on one side of `fold` into the run directory `out`; its quality by step."""
+    ids = side_of(splits, fold, side)
     need_known(ids, source.samples, splits)
     samples = [sample for sample in source.samples if sample.id in ids][:limit]
     note = check_analyst(model, source, frozenset(sample.id for sample in samples))
@@ -97,7 +98,7 @@ def _resolved(model: ModelConfig, rubric: Rubric, note: AnalystNote, samples: Se
     return {
         "kind": "evidence",
         "rubric": rubric.model_dump(mode="json", exclude_defaults=True),
-        "analyst": {**model.model_dump(mode="json"), "adapter_digest": adapter_digest(str(model.adapter))},
+        "analyst": resolved_model(model),
         "profile": note.profile,
         "prompts": note.prompts,
         "samples": [sample.id for sample in samples],

@@ -19,7 +19,8 @@ from eval.benchmarks.simulation.parts import (
 )
 from eval.benchmarks.simulation.pools import Idea, Objective, ScenarioPool, VoicePool, neighbours
 
-RESPONDENTS = 20
+RESPONDENTS = range(1, 21)
+"""Numbers of the respondents who are rated in the benchmark; more answer when asked for."""
 ITEMS, CRITERIA = 8, 5
 ABILITY_SHARE = 0.55
 """Correlation of what a respondent does on one step with the respondent's ability."""

@@ -4,6 +4,7 @@ python -m eval data synth-cgpst --seed 0 --out runs/simulated_cgpst
 """
 
 import json
+import re
 from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
@@ -13,10 +14,11 @@ from eval.benchmarks.cgpst.ratings import Entry, write_ratings
 from eval.benchmarks.cgpst.samples import Rating, from_ratings
 from eval.benchmarks.cgpst.scenarios import Scenario, write_scenarios
 from eval.benchmarks.cgpst.score_json import write_scores
+from eval.benchmarks.simulation.draw import RESPONDENTS
 from eval.benchmarks.simulation.parts import ResponseParts
 from eval.benchmarks.simulation.pools import SCENARIOS, scenario_pool
 from eval.benchmarks.simulation.raters import RATERS
-from eval.benchmarks.simulation.simulate import SimulatedResponse, simulate, splits
+from eval.benchmarks.simulation.simulate import SAMPLE_SPLIT_SHARE, SimulatedResponse, simulate, splits
 from inference.aggregation import aggregate
 from inference.errors import UserError
 from inference.files import read_json_lines, write_text
@@ -34,8 +36,8 @@ CARD = "simulated_README.md"
 REASONS = {"perhaps": "Perhaps", "why": "Why", "solution": "Solution", "duplicate": "Duplicate", "blank": "Blank"}
 
 
-def write_simulation(out: Path | str, seed: int = 0) -> list[Path]:
-    """Write all files into the folder `out`; same seed, same bytes, on every machine.
+def write_simulation(out: Path | str, seed: int = 0, respondents: range = RESPONDENTS) -> list[Path]:
+    """Write all files into the folder `out`; same seed and respondents, same bytes, on every machine.
 
     Their names all begin with ``simulated_``: files of an earlier simulation are replaced, and no others.
     """
@@ -43,7 +45,7 @@ def write_simulation(out: Path | str, seed: int = 0) -> list[Path]:
     if out.is_file():
         raise UserError(f"{out}: is a file; name a folder for the simulated data")
     rubric = load_rubric("cgpst")
-    responses = list(simulate(rubric, seed))
+    responses = list(simulate(rubric, seed, respondents))
     scenarios = {name: scenario_pool(name) for name in SCENARIOS}
     write_scenarios(
         out / SCENARIO_FILE,
@@ -57,9 +59,14 @@ def write_simulation(out: Path | str, seed: int = 0) -> list[Path]:
     write_evidence(out / EVIDENCE, {response.id: response.evidence for response in responses}, rubric)
     write_scores(out / TRUE_SCORES, [true_judgement(response, rubric) for response in responses], rubric)
     write_text(out / PROPERTIES, "".join(response.parts.model_dump_json() + "\n" for response in responses))
-    write_text(out / SPLITS, json.dumps(splits(seed), indent=2) + "\n")
+    write_text(out / SPLITS, json.dumps(splits(seed, respondents), indent=2) + "\n")
     card = files(__package__).joinpath("card.md").read_text(encoding="utf-8")
-    write_text(out / CARD, card.replace("{{ seed }}", str(seed)))
+    command = f"python -m eval data synth-cgpst --seed {seed}"
+    command += "" if respondents == RESPONDENTS else f" --first {respondents.start} --last {respondents[-1]}"
+    count = len(respondents)
+    train = round(SAMPLE_SPLIT_SHARE * count)
+    slots = {"seed": seed, "command": command, "respondents": count, "responses": len(responses), "train": train}
+    write_text(out / CARD, re.sub(r"\{\{ (\w+) \}\}", lambda slot: str(slots[slot[1]]), card))
     return [out / name for name in (SCENARIO_FILE, RATINGS, RESPONSES, EVIDENCE, TRUE_SCORES, PROPERTIES, SPLITS, CARD)]
 
 

@@ -1,4 +1,4 @@
-"""The whole simulation: ten scenarios × twenty responses, true scores, two raters, oracle evidence."""
+"""The whole simulation: ten scenarios × twenty responses (or others), true scores, two raters, oracle evidence."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -36,15 +36,20 @@ class SimulatedResponse:
         return self.parts.id
 
 
-def simulate(rubric: Rubric, seed: int) -> Iterator[SimulatedResponse]:
-    """All responses, scenario by scenario; the same for the same seed on every machine. `rubric` is ``cgpst``."""
+def simulate(rubric: Rubric, seed: int, respondents: range = RESPONDENTS) -> Iterator[SimulatedResponse]:
+    """The responses of `respondents` (numbers from 1), scenario by scenario. `rubric` is ``cgpst``.
+
+    What a respondent answers is the same for the same seed on every machine, whoever else is asked for.
+    """
     for scenario in SCENARIOS:
         pool = scenario_pool(scenario)
         voice = voice_pool(pool.voice)
-        respondents, writer = Respondents(seed, pool, voice), Writer(seed, pool, voice)
-        for number in range(1, RESPONDENTS + 1):
-            parts = respondents.response(number)
+        drawn, writer = Respondents(seed, pool, voice), Writer(seed, pool, voice)
+        for number in range(1, respondents.stop):
+            parts = drawn.response(number)  # those before the first as well: all draw from the same decks
             written = writer.response(parts)
+            if number not in respondents:
+                continue
             truth = true_scores(parts)
             yield SimulatedResponse(
                 parts=parts,
@@ -58,13 +63,12 @@ def simulate(rubric: Rubric, seed: int) -> Iterator[SimulatedResponse]:
             )
 
 
-def splits(seed: int) -> dict[str, dict[str, list[str]]]:
+def splits(seed: int, respondents: range = RESPONDENTS) -> dict[str, dict[str, list[str]]]:
     """Split by scenario (the scenarios of the voice ``test`` are held out) and by sample, as lists of ids, 7:3 each."""
-    numbers = range(1, RESPONDENTS + 1)
     by_scenario: dict[str, list[str]] = {"train": [], "test": []}
     by_sample: dict[str, list[str]] = {"train": [], "test": []}
     for scenario in SCENARIOS:
-        ids = [f"A{number:02d}_{scenario}" for number in numbers]
+        ids = [f"A{number:02d}_{scenario}" for number in respondents]
         by_scenario[scenario_pool(scenario).voice] += ids
         drawn = set(generator(seed, scenario, "split").sample(ids, round(SAMPLE_SPLIT_SHARE * len(ids))))
         for identifier in ids:

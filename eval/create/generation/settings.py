@@ -1,12 +1,10 @@
 """``python -m eval create generate``: its settings."""
 
-from collections import Counter
-
 from pydantic import Field, field_validator, model_validator
 
 from eval.create.generation.prompts import Strategy
 from inference.config import Number, StrictModel, Whole
-from inference.judges import ID, LONGEST_ID, Budget, ModelConfig
+from inference.judges import ID, LONGEST_ID, Budget, ModelConfig, refuse_repeated
 
 ANSWER_TOKENS = 4096
 RESAMPLES = 3
@@ -66,8 +64,5 @@ class GenerationConfig(StrictModel):
 
     @model_validator(mode="after")
     def _ids_of_their_own(self) -> "GenerationConfig":
-        counts = Counter(generator.id for generator in self.generators)
-        repeated = sorted(name for name, count in counts.items() if count > 1)
-        if repeated:
-            raise ValueError(f"the generator ids {repeated} occur twice; give each generator an id of its own")
+        refuse_repeated((generator.id for generator in self.generators), "generator")
         return self
