@@ -232,15 +232,15 @@ def as_text(table: Table, *, intervals: bool = False) -> str:
     numeric = [cell.number for cell in table.rows[0]] if table.rows else [False] * len(widths)
     return "\n".join(
         " ".join(
-            _printable(cell).rjust(width) if right else _printable(cell).ljust(width)
+            printable(cell).rjust(width) if right else printable(cell).ljust(width)
             for cell, width, right in zip(line, widths, numeric, strict=True)
         ).rstrip()
         for line in lines
     )
 
 
-def _printable(text: str) -> str:
-    # Names of recorded judges come from a file: no control characters may reach the terminal.
+def printable(text: str) -> str:
+    """`text` for a terminal: names come from files, and no control character of them may reach it."""
     return "".join(character if character.isprintable() else "?" for character in text)
 
 

@@ -71,8 +71,13 @@ class Asker:
             # A task of its own: equal calls of other samples share it, and one sample's fault doesn't cancel it.
             task = asyncio.ensure_future(self._ask_and_store(key, call))
             self._in_flight[key] = task
-            task.add_done_callback(lambda _: self._in_flight.pop(key, None))
+            task.add_done_callback(lambda done: self._forget(key, done))
         return await asyncio.shield(self._in_flight[key])
+
+    def _forget(self, key: str, done: asyncio.Future[Completion]) -> None:
+        self._in_flight.pop(key, None)
+        if not done.cancelled():
+            done.exception()  # those who asked may have been stopped, and asyncio would report it as lost
 
     def check_health(self) -> None:
         """Raises Outage where further calls are hopeless."""

@@ -1,6 +1,6 @@
 """What a run would ask before it asks: calls, tokens and price per judge, without any call to a model."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from inference.config import StrictModel
 from inference.cost import model_prices
@@ -46,8 +46,8 @@ class Estimates(StrictModel):
     """Of all judges; calls that they share count once, as they do in a budget."""
 
 
-class _Asked:
-    """The calls to one model."""
+class Asked:
+    """The calls to one model. Its `ask` answers with scripted words and keeps the call."""
 
     def __init__(self, model: ModelConfig) -> None:
         self.model = model
@@ -86,12 +86,17 @@ async def estimate_all(
     check_judges(samples, judges, rubric, evidence)
     given = evidence or {}
     asked = {judge.id: await _calls(samples, judge, rubric, given.get(judge.id)) for judge in judges}
-    each = tuple(_added(judge.id, asked[judge.id], follows=_follows(judge)) for judge in judges)
+    return added_up(asked, {judge.id for judge in judges if _follows(judge)})
+
+
+def added_up(asked: Mapping[str, Sequence[Asked]], following: Collection[str], kind: str = "judge") -> Estimates:
+    """What each of several judges, or of another `kind`, asked its models; `following`: those whose prompts hold
+    earlier answers. Raises UserError for a missing local model."""
+    each = tuple(_added(name, models, follows=name in following) for name, models in asked.items())
     if len(each) == 1:
         return Estimates(judges=each, total=each[0])
     every = [model for models in asked.values() for model in models]
-    total = _added("all judges", every, follows=any(found.follows for found in each))
-    return Estimates(judges=each, total=total)
+    return Estimates(judges=each, total=_added(f"all {kind}s", every, follows=bool(following)))
 
 
 def _follows(judge: JudgeConfig) -> bool:
@@ -100,8 +105,8 @@ def _follows(judge: JudgeConfig) -> bool:
 
 async def _calls(
     samples: Sequence[Sample], judge: JudgeConfig, rubric: Rubric, evidence: Evidence | None
-) -> list[_Asked]:
-    models = [_Asked(model) for model in judge.models]
+) -> list[Asked]:
+    models = [Asked(model) for model in judge.models]
 
     async def analyse(call: Call) -> Completion:
         # Scripted words are no evidence, and what has no evidence would not be judged.
@@ -118,7 +123,7 @@ async def _calls(
     return models
 
 
-def _added(judge: str, asked: Sequence[_Asked], *, follows: bool) -> Estimate:
+def _added(judge: str, asked: Sequence[Asked], *, follows: bool) -> Estimate:
     models = _merged(asked)
     counted = [model.usage() for model in models]
     prices = model_prices(one.model for one in asked)
@@ -135,11 +140,11 @@ def _added(judge: str, asked: Sequence[_Asked], *, follows: bool) -> Estimate:
     )
 
 
-def _merged(asked: Iterable[_Asked]) -> list[_Asked]:
+def _merged(asked: Iterable[Asked]) -> list[Asked]:
     """One for each model that is asked, whoever asks it."""
-    found: dict[str, _Asked] = {}
+    found: dict[str, Asked] = {}
     for one in asked:
-        found.setdefault(one.model.label, _Asked(one.model)).calls |= one.calls
+        found.setdefault(one.model.label, Asked(one.model)).calls |= one.calls
     return list(found.values())
 
 

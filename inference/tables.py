@@ -62,18 +62,23 @@ def _spread(found: Spread | None, unit: float = 1.0) -> str:
 
 def _table(title: str, columns: Sequence[str]) -> Table:
     table = Table(title=title)
-    for name in columns:
-        table.add_column(name, justify="left" if name == "judge" else "right", overflow="fold")
+    for number, name in enumerate(columns):
+        table.add_column(name, justify="right" if number else "left", overflow="fold")
     return table
 
 
-def estimate_table(estimates: Estimates, samples: int, budget: Budget | None = None) -> Group:
-    """One row per judge of a dry run, with several judges one for all; below it whether the budget is enough."""
+def estimate_table(
+    estimates: Estimates, samples: int, budget: Budget | None = None, *, kind: str = "judge", items: str = "samples"
+) -> Group:
+    """One row per judge of a dry run, with several judges one for all; below it whether the budget is enough.
+
+    `kind`, `items`: what is asked, and about what, where those are no judges of samples.
+    """
     if not estimates.judges:
         return Group("dry run: no judge is asked, all scores are recorded")
     table = _table(
-        f"dry run: {samples} samples, no call made; answers that have to be asked for again come on top",
-        ("judge", "calls", "prompt tokens", "completion tokens, at most", "price"),
+        f"dry run: {samples} {items}, no call made; answers that have to be asked for again come on top",
+        (kind, "calls", "prompt tokens", "completion tokens, at most", "price"),
     )
     rows = [*estimates.judges, estimates.total] if len(estimates.judges) > 1 else estimates.judges
     for found in rows:

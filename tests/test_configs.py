@@ -33,12 +33,14 @@ def _load_eval(path: Path) -> None:
     from eval.create.evaluators.settings import EvaluateConfig
     from eval.create.generation.settings import GenerationConfig
     from eval.create.queries.settings import BuildConfig
+    from eval.create.reasoning.settings import ReasoningConfig
     from eval.run import EvalConfig
 
     of_command = {
         "python -m eval create evaluate": EvaluateConfig,
         "python -m eval create generate": GenerationConfig,
         "python -m eval create queries build": BuildConfig,
+        "python -m eval create reasoning": ReasoningConfig,
         "python -m eval run": EvalConfig,
     }
     found = [kind for start, kind in of_command.items() for command in commands(path) if command.startswith(start)]

@@ -68,12 +68,17 @@ def generate(
     ],
     out: Annotated[Path | None, typer.Option(help="Run directory instead of the config's.")] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Only the first N queries.", metavar="N")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print calls, tokens and price; ask nothing.")] = False,
 ) -> None:
     """Ask models for paths: queries in, answers.jsonl out. Start it again to resume an interrupted run."""
     from rich.console import Console
 
+    from eval.create.generation.run import dry_run as estimate
     from eval.create.generation.run import generate as run
 
+    if dry_run:
+        Console().print(estimate(config, limit))
+        return
     try:
         answers, table = run(config, out, limit)
     except KeyboardInterrupt:
@@ -123,6 +128,44 @@ def evaluate(
         print_results(found.results, "paper", as_json=False)
     print_report(Console(), found.report)
     print_text(f"rows for `eval create score`: {found.path / EVALUATED}")
+
+
+@create_app.command()
+def reasoning(
+    config: Annotated[
+        Path, typer.Option("--config", help="A file such as configs/eval/create_reasoning.yaml.", show_default=False)
+    ],
+    out: Annotated[Path | None, typer.Option(help="Run directory instead of the config's.")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print calls, tokens and price; ask nothing.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the report as JSON on stdout, and nothing else there.")
+    ] = False,
+) -> None:
+    """Relations, entities, strategies in the thinking behind answers. Start it again to resume an interrupted run."""
+    import json
+
+    from rich.console import Console
+
+    from eval.console import print_text
+    from eval.create.reasoning.report import report_tables
+    from eval.create.reasoning.run import read_plan, read_traces
+
+    if dry_run and as_json:
+        raise UserError("--json prints the report, which a dry run does not make; leave one of the two out")
+    plan = read_plan(config, out)
+    if dry_run:
+        Console().print(plan.estimated())
+        return
+    try:
+        path, report = read_traces(plan)
+    except KeyboardInterrupt:
+        typer.echo("interrupted; start the same command again to resume", err=True)
+        raise typer.Exit(130) from None
+    if as_json:
+        print_text(json.dumps(report, allow_nan=False))
+        return
+    Console().print(report_tables(report), highlight=False)
+    print_text(f"what was read in each trace: {path / 'readings.jsonl'}")
 
 
 @create_app.command()
@@ -181,6 +224,73 @@ def validate(
         print_lines(row.model_dump_json() for row in rows)
     else:
         Console().print(validation_table(rows))
+
+
+@create_app.command()
+def compare(
+    files: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="NAME=FILE",
+            help="A model and its rows, as `score` reads them; or FILE, whose rows name theirs as generator or model.",
+        ),
+    ],
+    queries: Annotated[
+        Path | None, typer.Option(help="The query set: what rows don't say of their query.", show_default=False)
+    ] = None,
+    patience: Annotated[str, typer.Option(help="Values from 0 to 1, separated by commas.")] = "0.7,0.9,1",
+    union_patience: Annotated[float, typer.Option(min=0, max=1, help="Of what models find together.")] = 1.0,
+    validity: Annotated[Literal["strict", "shared", "official"], typer.Option(help="Which paths count.")] = "strict",
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object on stdout, and nothing else there.")
+    ] = False,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for comparison.json, scores.jsonl, tail_entities.jsonl.")
+    ] = None,
+) -> None:
+    """Models side by side: utility, by relation, significance of differences, and what they find together."""
+    import json
+
+    from eval.console import print_text
+    from eval.create.compare import compare as compared
+    from eval.create.compare_rows import parse_source, read_entries
+    from eval.create.compare_tables import comparison_tables
+    from eval.create.files import print_shown, width, write_comparison
+    from eval.create.judging import Rules
+
+    patiences = read_patiences(patience)
+    entries = read_entries([parse_source(text) for text in files], queries)
+    found = compared(entries, patiences, rules=Rules(validity=validity), union_patience=union_patience)
+    if found.failed:
+        typer.echo(f"note: {len(found.failed)} of {len(entries)} rows could not be scored, each says why", err=True)
+    if out:
+        typer.echo(f"comparison: {write_comparison(out, found)}", err=True)
+    if as_json:
+        print_text(json.dumps(found.as_json(), allow_nan=False))
+    else:
+        print_shown(*comparison_tables(found, width()))
+
+
+@create_app.command()
+def published(
+    file: Annotated[Path, typer.Argument(help="JSON with website_patience_curves: model → patience → mean utility.")],
+    patience: Annotated[str, typer.Option(help="Values from 0 to 1, separated by commas.")] = "0.7,0.9",
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object on stdout, and nothing else there.")
+    ] = False,
+) -> None:
+    """Published utilities beside where they lie by the paper's discount, which the released code departs from."""
+    from eval.console import print_text
+    from eval.create.files import print_shown, width
+    from eval.create.published import convert_curves, published_json, published_tables, read_published
+
+    patiences = read_patiences(patience)
+    curves = read_published(file)
+    converted = convert_curves(curves.website_patience_curves, patiences)
+    if as_json:
+        print_text(published_json(curves, converted))
+    else:
+        print_shown(*published_tables(curves, converted, width()))
 
 
 def names(text: str) -> list[str]:

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
+from rich.console import Console, RenderableType
 
 from eval.console import print_lines, print_text
+from eval.create.compare import ModelComparison
 from eval.create.scoring import Result
-from eval.create.summary import print_tables, summarise
+from eval.create.summary import result_tables, summarise
 from inference.files import write_text
 
 
@@ -40,12 +41,31 @@ def write_results(folder: Path, results: Sequence[Result], mode: str) -> Path:
     return scores
 
 
+def write_comparison(folder: Path, found: ModelComparison) -> Path:
+    """Write ``comparison.json``, ``scores.jsonl`` and ``tail_entities.jsonl``; the path of the first."""
+    comparison = folder / "comparison.json"
+    write_text(comparison, json.dumps(found.as_json(), indent=1, allow_nan=False) + "\n")
+    for name, rows in (("scores", found.results), ("tail_entities", found.tail_entities())):
+        write_text(folder / f"{name}.jsonl", "".join(f"{line}\n" for line in result_lines(rows)))
+    return comparison
+
+
 def print_results(results: Sequence[Result], mode: str, *, as_json: bool) -> None:
     """On stdout: JSON lines, else the table."""
     if as_json:
         print_lines(result_lines(results))
         return
+    print_shown(result_tables(results, summarise(results, mode)))
+
+
+def print_shown(*parts: RenderableType) -> None:
+    """Tables and lines on stdout, as wide as the terminal."""
     console = Console()
     with console.capture() as captured:
-        print_tables(console, results, summarise(results, mode))
+        console.print(*parts, sep="\n", highlight=False)
     print_text(captured.get().rstrip("\n"))
+
+
+def width() -> int:
+    """Columns of the terminal."""
+    return Console().width

@@ -67,15 +67,19 @@ def score_rows(
     embedder: Callable[[], Embedder] = minilm,
 ) -> list[Result]:
     """One result per row, in order. `embedder` is only made where two paths are to be compared."""
-    judged = [_judged(row, mode) for row in rows]
+    judged = [judged_row(row, mode) for row in rows]
     compared = [answer for answer in judged if isinstance(answer, JudgedAnswer) and len(answer.kept) > 1]
     strings = EmbeddedStrings((path_string(path) for answer in compared for path in answer.kept_paths), embedder)
-    return [
-        answer.result()
-        if isinstance(answer, Failure)
-        else mode.result(answer, kept_vectors(answer, strings), patiences)
-        for answer in judged
-    ]
+    return [score_judged(answer, strings, mode, patiences) for answer in judged]
+
+
+def score_judged(
+    answer: JudgedAnswer | Failure, strings: EmbeddedStrings, mode: Mode, patiences: Sequence[float]
+) -> Result:
+    """The result of one row; `strings` has the string of every kept path, where there are two or more."""
+    if isinstance(answer, Failure):
+        return answer.result()
+    return mode.result(answer, kept_vectors(answer, strings), patiences)
 
 
 def kept_vectors(answer: JudgedAnswer, strings: EmbeddedStrings) -> Vectors:
@@ -85,7 +89,8 @@ def kept_vectors(answer: JudgedAnswer, strings: EmbeddedStrings) -> Vectors:
     return strings.of([path_string(path) for path in answer.kept_paths])
 
 
-def _judged(row: Row | BadRow, mode: Mode) -> JudgedAnswer | Failure:
+def judged_row(row: Row | BadRow, mode: Mode) -> JudgedAnswer | Failure:
+    """What is known of each path of a row, or why the row cannot be scored."""
     if isinstance(row, BadRow):
         return Failure(row.id, None, row.message)
     try:

@@ -1,4 +1,4 @@
-"""How long, how repetitive and how spread out the paths of an answer are, and how its utility grows with patience."""
+"""How long, how repetitive and how spread out the paths of an answer are."""
 
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
@@ -9,14 +9,6 @@ import numpy as np
 from eval.create.distance import Array
 from eval.create.normal import normalised_path
 from eval.create.records import AnyPath, JudgedAnswer
-from eval.create.utility import utility
-
-CURVE = tuple(step / 10 for step in range(11))
-
-
-def patience_curve(gains: Sequence[float], patiences: Sequence[float] = CURVE) -> dict[float, float]:
-    """Patience → utility of gains in greedy order."""
-    return {patience: utility(gains, patience) for patience in patiences}
 
 
 def redundancy(names: Sequence[str]) -> float | None:

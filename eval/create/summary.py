@@ -2,19 +2,19 @@
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.markup import escape
 from rich.table import Table
 
 from eval.create.judging import VALIDITY_RULES
 from eval.create.scoring import Result
 from eval.resampling import mean_interval
-from eval.tables import MISSING, number, percent
+from eval.tables import MISSING, number, percent, printable
 
 SHOWN_ROWS = 40
 PATHS = ("parsed", "valid", "kept")
@@ -28,6 +28,9 @@ class Mean:
     low: float | None
     """95 % bootstrap interval over rows; None with too few of them."""
     high: float | None
+    sd: float | None
+    """Standard deviation over rows; None for a single one."""
+    n: int
 
 
 @dataclass(frozen=True)
@@ -46,6 +49,12 @@ class Summary:
     """Share of valid paths whose evaluator's reply is missing or unreadable; None where no path is valid, and for the
     released code, which does not tell."""
 
+    @property
+    def valid(self) -> dict[str, float]:
+        """Rule → share of the checked paths that it accepts; empty where none was checked."""
+        checked = self.counts.get("checked")
+        return {rule: self.counts[f"valid_{rule}"] / checked for rule in VALIDITY_RULES} if checked else {}
+
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
 
@@ -63,19 +72,23 @@ def summarise(results: Sequence[Result], mode: str) -> Summary:
         mode=mode,
         rows=len(results),
         failed=len(results) - len(scored),
-        utility={name: _mean([result["utility"][name] for result in scored]) for name in names},
+        utility={name: mean for name in names if (mean := mean_of(result["utility"][name] for result in scored))},
         counts=dict(counts),
         lost=dict(lost.most_common()),
         unjudged=unjudged / counts["valid"] if counts["valid"] and mode == "paper" else None,
     )
 
 
-def _mean(values: Sequence[float]) -> Mean:
-    low, high = mean_interval(np.array(values, dtype=np.float64))
-    return Mean(float(np.mean(values)), *(end if math.isfinite(end) else None for end in (low, high)))
+def mean_of(values: Iterable[float | None]) -> Mean | None:
+    """Mean of the known `values`; None where there is none."""
+    known = np.array([value for value in values if value is not None], dtype=np.float64)
+    if not len(known):
+        return None
+    low, high = (end if math.isfinite(end) else None for end in mean_interval(known))
+    return Mean(float(known.mean()), low, high, float(known.std(ddof=1)) if len(known) > 1 else None, len(known))
 
 
-def print_tables(console: Console, results: Sequence[Result], summary: Summary) -> None:
+def result_tables(results: Sequence[Result], summary: Summary) -> Group:
     """Rows with utility and counts, the mean, and what became of the paths that do not count."""
     parts: list[RenderableType] = [_rows_table(results, summary)]
     if len(results) > SHOWN_ROWS:
@@ -88,7 +101,7 @@ def print_tables(console: Console, results: Sequence[Result], summary: Summary) 
     parts += _rates(summary)
     if summary.lost:
         parts.append(_lost_table(summary))
-    console.print(Group(*parts), highlight=False)
+    return Group(*parts)
 
 
 def _rows_table(results: Sequence[Result], summary: Summary) -> Table:
@@ -105,7 +118,7 @@ def _rows_table(results: Sequence[Result], summary: Summary) -> Table:
 
 
 def _cells(result: Result, summary: Summary) -> list[str]:
-    name = escape(_printable(str(result["id"])))
+    name = escape(printable(str(result["id"])))
     if "error" in result:
         return [name, *[MISSING] * (len(summary.utility) + len(PATHS))]
     return [name, *map(number, result["utility"].values()), *(str(result["counts"][key]) for key in PATHS)]
@@ -118,7 +131,7 @@ def _errors_table(failed: Sequence[Result]) -> Table:
     for result in failed[:SHOWN_ROWS]:
         quirk, message = result["error"]["quirk"], result["error"]["message"]
         cells = (str(result["id"]), f"{quirk}: {message}" if quirk else message)
-        table.add_row(*(escape(_printable(cell)) for cell in cells))
+        table.add_row(*(escape(printable(cell)) for cell in cells))
     return table
 
 
@@ -131,10 +144,9 @@ def _means(summary: Summary) -> str:
 
 
 def _rates(summary: Summary) -> list[str]:
-    checked = summary.counts.get("checked", 0)
     found = []
-    if checked:
-        rates = (f"{rule} {percent(summary.counts[f'valid_{rule}'] / checked)}" for rule in VALIDITY_RULES)
+    if summary.valid:
+        rates = (f"{rule} {percent(share)}" for rule, share in summary.valid.items())
         found.append(f"valid by rule: {', '.join(rates)}")
     if summary.unjudged is not None:
         found.append(f"valid paths without a readable judgement: {percent(summary.unjudged)}")
@@ -148,7 +160,3 @@ def _lost_table(summary: Summary) -> Table:
     for reason, value in summary.lost.items():
         table.add_row(reason, str(value))
     return table
-
-
-def _printable(text: str) -> str:
-    return "".join(character if character.isprintable() else "?" for character in text)

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from eval.benchmarks.simulation.files import write_simulation
+from eval.create.triple_files import write_triples
 from eval.run import evaluate
 
 ROOT = Path(__file__).parents[2]
@@ -36,7 +37,10 @@ def test_tables_are_recomputed_from_the_committed_scores(
     if "simulated" in config:
         write_simulation("runs/simulated_cgpst", 0)
     else:
-        assert request.getfixturevalue("data_dir")
+        data = request.getfixturevalue("data_dir")
+        if "create" in config:
+            files = (data / "create" / name for name in ("evaluator_replies.jsonl", "queries.jsonl", "answers.jsonl"))
+            write_triples(*files, Path("runs/create_triples"), test_share=0.3, validation_share=0.15, seed=0)
     evaluate(config, out=tmp_path / "run", quiet=True)
     report = (tmp_path / "run" / "report.md").read_text(encoding="utf-8")
     for _, split, lines in (entry for entry in tables("RESULTS.md") if entry[0] == config):

@@ -1,5 +1,6 @@
 """Queries × generators → answers.
 
+    python -m eval create generate --config configs/eval/create_demo_smollm2.yaml --dry-run
     python -m eval create generate --config configs/eval/create_demo_smollm2.yaml
 
 The run directory holds ``answers.jsonl``, in the order of generators and queries, which `eval create evaluate` takes.
@@ -11,18 +12,18 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from rich.table import Table
+from rich.console import Group
 
 from eval.create.generation.prompts import templates_digest
 from eval.create.generation.records import ANSWERS, Answer, AnswerFile, Tokens
 from eval.create.generation.settings import GenerationConfig, Generator
 from eval.create.generation.strategies import completions, separated
+from eval.create.generation.tables import answers_summary, estimated
 from eval.create.queries.read import query_files, read_queries
 from eval.create.queries.records import Query
 from inference.adapters import file_digest
 from inference.asking import Asker, shown_error
 from inference.config import load_config
-from inference.cost import Cost, model_prices
 from inference.engines.base import EngineError, build_engine
 from inference.engines.pool import BuildEngine
 from inference.errors import UserError
@@ -44,7 +45,7 @@ def generate(
     *,
     quiet: bool = False,
     build: BuildEngine = build_engine,
-) -> tuple[Path, Table]:
+) -> tuple[Path, Group]:
     """The command: the file of answers, and what they took. `limit`: the first so many queries only.
 
     Raises UserError for a faulty config or query set, an engine that doesn't answer, and a budget that is spent.
@@ -54,7 +55,13 @@ def generate(
     with RunDir.open(out or config.out, _resolved(config, limit), judged=False) as run:
         sink = run.keep(AnswerFile(run.path / ANSWERS))
         run_to_end(run_generators(queries, config.generators, run.store, sink, config.budget, build, quiet=quiet))
-        return sink.path, answers_table(config.generators, list(sink.read()), run.store)
+        return sink.path, answers_summary(config.generators, list(sink.read()), run.store)
+
+
+def dry_run(config_path: Path, limit: int | None = None) -> Group:
+    """Calls, tokens and price of what `generate` would ask; nothing is asked or written. Raises UserError as it."""
+    config = load_config(config_path, GenerationConfig)
+    return estimated(read_queries(config.queries)[:limit], config)
 
 
 async def run_generators(
@@ -154,35 +161,6 @@ def _told(answers: Sequence[Completion]) -> dict[str, Any]:
             known=all(usage.known for usage in usages),
         ),
     }
-
-
-def answers_table(generators: Sequence[Generator], answers: Sequence[Answer], store: Store) -> Table:
-    """Answers, failures, blank and cut texts, tokens, seconds and price of each generator."""
-    calls = list(store.calls())
-    prices = model_prices(generators)
-    heads = ("generator", "answers", "failed", "blank", "cut", "calls", "in", "out", "s", "price")
-    table = Table(*heads, title="answers; texts that are blank or cut off; tokens in and out", padding=(0, 0))
-    for generator in generators:
-        mine = [answer for answer in answers if answer.generator == generator.id]
-        texts = [text for answer in mine for text in answer.samples]
-        keys = {key for answer in mine for key in answer.calls}
-        cost = Cost(method=generator.strategy)
-        for call in calls:
-            if call.key in keys:
-                cost.add(call, prices[generator.label])
-        shown = [
-            len(mine),
-            sum(answer.failed is not None for answer in mine),
-            sum(not text.strip() for text in texts),
-            sum(reason == "length" for answer in mine for reason in answer.finish),
-            cost.calls,
-            f"{cost.prompt:,}",
-            f"{cost.completion:,}",
-            f"{cost.seconds:.1f}",
-            "–" if cost.money is None else f"{cost.money:.4f}",
-        ]
-        table.add_row(generator.id, *map(str, shown))
-    return table
 
 
 def _resolved(config: GenerationConfig, limit: int | None) -> dict[str, Any]:

@@ -70,10 +70,10 @@ def one_hot() -> Callable[[], Embedder]:
 
 @pytest.fixture
 def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
-    """Runs ``python -m eval create score`` in this process: exit code, stdout, stderr."""
+    """Runs ``python -m eval create score``, or another command, in this process: exit code, stdout, stderr."""
 
-    def run(*arguments: object) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["eval", "create", "score", *map(str, arguments)])
+    def run(*arguments: object, name: str = "score") -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["eval", "create", name, *map(str, arguments)])
         with pytest.raises(SystemExit) as stop:
             main()
         shown = capsys.readouterr()

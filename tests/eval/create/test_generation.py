@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 
 from eval.cli import main
 from eval.create.evaluators.plan import read_plan
 from eval.create.generation.prompts import opening, second_turn
-from eval.create.generation.run import generate
+from eval.create.generation.run import dry_run, generate
 from eval.create.generation.settings import GenerationConfig, Generator
 from eval.create.generation.strategies import completions, separated
 from eval.create.parsing import parse_answer
@@ -159,10 +160,9 @@ def test_rows_hold_what_scoring_and_evaluation_need(tmp_path: Path) -> None:
     config = write_config(
         tmp_path, AWKWARD[:4], {"id": "a"}, {"id": "b", "strategy": "resample", "encourage_guessing": True}
     )
-    path, table = generate(config, build=engines(fixed(f"<think>hm</think>{PATHS}")), quiet=True)
+    path, _ = generate(config, build=engines(fixed(f"<think>hm</think>{PATHS}")), quiet=True)
     rows = answers(tmp_path)
     assert path == tmp_path / "run" / "answers.jsonl"
-    assert table.row_count == 2
     assert [row["id"] for row in rows] == [f"{name}/q{i}" for name in "ab" for i in range(4)]
     assert [row["entity_a"] for row in rows] == AWKWARD[:4] * 2
     assert [row["encourage_guessing"] for row in rows] == [False] * 4 + [True] * 4
@@ -237,6 +237,79 @@ def test_faulty_settings_are_named(changes: dict[str, Any], message: str) -> Non
     one = {"id": "a", "engine": "scripted", "model": "m", **changes}
     with pytest.raises(UserError, match=message):
         validate({"queries": "q", "out": "o", "generators": [one]}, GenerationConfig, "config")
+
+
+def test_the_summary_fits_into_80_columns_and_names_every_fault(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def answer(call: Call) -> Completion:
+        if "Start: bad" in (call.messages or ())[1].content:
+            raise EngineError("too long")
+        return Completion(text="", finish_reason="length", usage=Usage(prompt=1_234_567, completion=5000))
+
+    price = {"input": 1, "output": 1}
+    config = write_config(
+        tmp_path,
+        ["x", "bad"],
+        {"id": "smollm2.verbalized", "model": "a", "price": price},
+        {"id": "fine", "strategy": "verbalized"},
+    )
+    _, summary = generate(config, build=lambda c: engines(answer if c.model == "a" else fixed(PATHS))(c), quiet=True)
+    Console(width=80).print(summary, highlight=False)
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 80
+    (row,) = (line.split() for line in lines if line.strip().startswith("smollm2.verbalized "))
+    assert (row[1:5], row[6]) == (["2", "1", "1,234.6", "5.0"], "1.2396")
+    faults = "1 of 2 answers failed, 1 of 1 texts blank, 1 of 1 texts cut off"
+    assert f"smollm2.verbalized: {faults}" in " ".join(" ".join(lines).split())
+    assert not any(line.startswith("fine:") for line in lines)
+
+
+def test_a_dry_run_by_hand_asks_nothing_and_writes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    price = {"input": 0, "output": 1e6}
+    config = write_config(
+        tmp_path,
+        ["x", "y", "z"],
+        {"id": "a", "max_tokens": 10, "price": price},
+        {"id": "b", "max_tokens": 10, "strategy": "resample", "samples": 4, "price": price},
+        {"id": "c", "max_tokens": 10, "reasoning_tokens": 5, "strategy": "iterate", "price": price},
+        budget={"max_cost": 100},
+    )
+    monkeypatch.setattr("eval.create.generation.run.build_engine", None)
+    monkeypatch.setattr(
+        sys, "argv", ["eval", "create", "generate", "--config", str(config), "--limit", "2", "--dry-run"]
+    )
+    monkeypatch.setenv("COLUMNS", "160")
+    with pytest.raises(SystemExit) as stop:
+        main()
+    assert not stop.value.code
+    out = capsys.readouterr().out
+    assert "dry run: 2 queries, no call made" in out
+    rows = [[cell.strip() for cell in line.strip("│").split("│")] for line in out.splitlines() if "│" in line]
+    # The first answer of `b` is that of `a`, so the total has 2 calls less than the sum.
+    assert [(row[0], row[1], row[3]) for row in rows] == [
+        ("a", "2", "20"),
+        ("b", "8", "80"),
+        ("c", "4", "60"),
+        ("all generators", "12", "140"),
+    ]
+    # The second prompt of `c` holds its first answer, whose length nobody knows before.
+    assert [row[4].split(" (")[0] for row in rows] == [
+        "at most 20.0000",
+        "at most 80.0000",
+        "about 60.0000",
+        "about 140.0000",
+    ]
+    assert "over the budget: about 140.0000" in out
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_dry_run_needs_the_prices_that_its_budget_needs(tmp_path: Path) -> None:
+    config = write_config(tmp_path, ["x"], {"id": "a"}, budget={"max_cost": 1})
+    with pytest.raises(UserError, match="price"):
+        dry_run(config)
 
 
 def test_the_command_says_where_the_answers_are(

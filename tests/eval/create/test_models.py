@@ -1,19 +1,16 @@
-"""What models find together, whether they differ, published values converted, statistics of paths."""
+"""What models find together, whether they differ, statistics of paths."""
 
-from json import loads
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 from eval.create.embedding import EmbeddedStrings
-from eval.create.published import convert_curves, paper_interval
 from eval.create.records import KEPT, JudgedAnswer
 from eval.create.rows import Row
 from eval.create.scoring import paper, score_rows
 from eval.create.significance import compare_models
-from eval.create.statistics import patience_curve, redundancy, revisits, way_entities, way_relations
+from eval.create.statistics import redundancy, revisits, way_entities, way_relations
 from eval.create.strings import path_string
 from eval.create.union import pool, summarise
 
@@ -35,9 +32,14 @@ def test_pooled_paths_and_shares(one_hot: Any) -> None:
     empty = pool({"one": answer()}, strings)
     assert (empty.utility, empty.coverage) == (0, {"one": None})
     means = summarise([found, empty])
-    assert (means.queries, means.pooled, means.single["one"]) == (2, 4, 4)
-    assert means.coverage["one"] == 1
-    assert sum(share or 0 for share in means.share.values()) == pytest.approx(1)
+    one, two = means.models["one"], means.models["two"]
+    assert (means.queries, means.pooled, one.single, one.coverage) == (2, 4, 4, 1)
+    assert sum(part.share or 0 for part in means.models.values()) == pytest.approx(1)
+    assert found.entities == {"one": {"x": 1, "y": 1}, "two": {"x": 1}, "none": {}}
+    assert found.tail == {"one": {"y": 1}, "two": {}, "none": {}}
+    assert (means.paths, means.entities) == (2, 2)
+    assert (one.sole_paths, one.entities, one.tail_entities) == (1, 2, 1)
+    assert (two.sole_paths, two.entities, two.tail_entities) == (0, 1, 0)
 
 
 def test_significance() -> None:
@@ -60,18 +62,6 @@ def test_significance() -> None:
     assert not found["weak", "few"].significant
 
 
-def test_published_values_in_the_papers_discount(create_data: Path) -> None:
-    published = loads((create_data / "published.json").read_text(encoding="utf-8"))
-    converted = {(one.model, one.patience): one for one in convert_curves(published["website_patience_curves"])}
-    assert len(converted) == 2 * 17
-    for one in converted.values():
-        assert one.low <= one.high
-        assert one.low < one.published
-    low, high = paper_interval(12.03, 0.9, 6.09)
-    assert (round(low, 1), round(high, 1)) == (11.1, 11.3)
-    assert paper_interval(7.0, 1.0, 6.0) == (7.0, 7.0)
-
-
 def test_statistics_of_paths() -> None:
     path = (("A", "r", "X"), ("x", "s", "Y"), ("Z", "t", "y"), ("y", "u", "b"))
     assert way_entities(path) == ["x", "y", "z", "y"]
@@ -80,7 +70,6 @@ def test_statistics_of_paths() -> None:
     assert not revisits(X)
     assert redundancy(["x", "x", "y", "z"]) == 0.25
     assert redundancy([]) is None
-    assert patience_curve([4, 2], [0, 0.5, 1]) == {0: 4, 0.5: 5, 1: 6}
 
 
 def test_rows_are_scored_with_any_embedder(one_hot: Any) -> None:
