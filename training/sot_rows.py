@@ -152,14 +152,18 @@ def prompt_version(rubric: Rubric, profile: Profile) -> str:
     return hashlib.sha256("\0".join(shown).encode()).hexdigest()[:12]
 
 
-def drawn(rows: Sequence[SotRow], most: Mapping[str, int], seed: int) -> list[SotRow]:
-    """The rows in their order, of each step at most as many as `most` says, drawn with `seed`."""
-    left_out: set[int] = set()
-    for step, count in most.items():
+def drawn(rows: Sequence[SotRow], wanted: Mapping[str, int], seed: int) -> list[SotRow]:
+    """As many rows of each step as `wanted` says: all of them as often as they fit, and the rest drawn with `seed`.
+
+    Steps that it doesn't name have each row once. Rows keep their order.
+    """
+    times = dict.fromkeys(range(len(rows)), 1)
+    for step, count in wanted.items():
         own = [index for index, row in enumerate(rows) if row.step == step]
-        if len(own) > count:
-            left_out |= set(own) - set(random.Random(f"{seed}/{step}").sample(own, count))
-    return [row for index, row in enumerate(rows) if index not in left_out]
+        whole, rest = divmod(count, len(own)) if own else (0, 0)
+        more = set(random.Random(f"{seed}/{step}").sample(own, rest))
+        times |= {index: whole + (index in more) for index in own}
+    return [row for index, row in enumerate(rows) for _ in range(times[index])]
 
 
 def audit(rows: Sequence[SotRow], max_tokens: int, name: str) -> tuple[list[SotRow], dict[str, Any]]:

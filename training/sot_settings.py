@@ -42,8 +42,8 @@ class SotSettings(LaunchSettings):
     max_samples: Whole | None = Field(default=None, ge=1)
     """Train on the traces of this many responses, drawn with `split_seed`."""
     step_rows: dict[str, Whole] = Field(default_factory=dict)
-    """Step → most rows of it in training, drawn with `split_seed`. A step has a row a response, or as many as it has
-    items: without a limit the items take most of the time. Default: all."""
+    """Step → rows of it an epoch: drawn with `split_seed` where it has more, repeated where it has fewer. A step has a
+    row a response, or as many as it has items, which would take most of the time. Default: each row once."""
     max_row_tokens: Whole = Field(default=1100, ge=8)
     """Longer rows, prompt and evidence together, are left out and counted: a cut one would teach no end."""
 

@@ -25,6 +25,10 @@ LORA_RANKS = (1, 8, 16, 32, 64, 128, 256, 320, 512)
 """Values that vLLM allows for its largest adapter rank."""
 
 
+FEW_CORES = 4
+"""Up to here vLLM computes on all cores. Left alone it keeps one for itself, which on two of them costs a third."""
+
+
 def lora_rank(adapters: Sequence[Adapter]) -> int:
     """The smallest rank setting of vLLM that fits all adapters. Raises UserError above 512."""
     largest = max(adapters, key=lambda adapter: adapter.rank)
@@ -66,6 +70,8 @@ def _is_cpu_build() -> bool:
 def prepare_environment() -> None:
     """Settings of vLLM that come from the environment, where the user hasn't chosen."""
     os.environ.setdefault("VLLM_CPU_KVCACHE_SPACE", "2")  # GiB; on a CPU vLLM would otherwise take half of the memory
+    if _is_cpu_build() and (os.cpu_count() or 1) <= FEW_CORES:
+        os.environ.setdefault("VLLM_CPU_OMP_THREADS_BIND", "nobind")
     os.environ.setdefault("HF_HUB_OFFLINE", "1")  # models are directories: nothing is looked up on a hub
     os.environ.setdefault("VLLM_NO_USAGE_STATS", "1")
 

@@ -70,20 +70,21 @@ def test_logits_are_computed_where_loss_falls(trainer: SotTrainer) -> None:
     assert trainer.mean_loss() > 0
 
 
-def test_limited_steps_and_unknown_ones(tmp_path: Path) -> None:
+def test_rows_of_a_step_and_unknown_steps(tmp_path: Path) -> None:
     write_files(tmp_path / "data")
     collect_oracle(tmp_path / "data", tmp_path / "traces", splits=None)
     write_model(tmp_path / "model")
     settings = {"rubric": "cgpst", "traces": str(tmp_path / "traces"), "max_row_tokens": 8192}
-    data = SotSettings.model_validate({**settings, "step_rows": {"step1": 3, "step2": 1000}})
+    data = SotSettings.model_validate({**settings, "step_rows": {"step1": 3, "step2": 9}})
     tokenizer = load_tokenizer(tmp_path / "model")
     parts = load_parts(data)
     everything = prepare(parts, tokenizer, SotSettings.model_validate(settings))[0]["train"]
     limited, counts = prepare(parts, tokenizer, data)
     found = rows_by_step(limited["train"])
-    assert found == rows_by_step(everything) | {"step1": 3}
-    assert counts[0]["rows"] == sum(found.values()) < len(everything)
-    assert limited["train"] == [row for row in everything if row in limited["train"]]
+    assert rows_by_step(everything)["step2"] == 4
+    assert found == rows_by_step(everything) | {"step1": 3, "step2": 9}
+    assert {limited["train"].count(row) for row in everything if row.step == "step2"} == {2, 3}
+    assert counts[0]["rows"] == sum(found.values())
     assert limited == prepare(parts, tokenizer, data)[0]
     assert limited != prepare(parts, tokenizer, data.model_copy(update={"split_seed": 1}))[0]
     with pytest.raises(UserError, match=r"step_rows: step9 is no step that is answered; those are step1"):
