@@ -10,7 +10,7 @@ import typer
 
 from eval.console import print_lines, print_text
 from eval.create.cli import create_app
-from inference.errors import UserError
+from inference.errors import UserError, print_error
 
 app = typer.Typer(
     help="Measure how well judges agree with people, and compare judges.",
@@ -203,7 +203,7 @@ def main() -> None:
     try:
         app()
     except UserError as error:
-        print(f"error: {error}", file=sys.stderr)
+        print_error(error)
         sys.exit(2)
 
 

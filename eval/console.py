@@ -1,8 +1,11 @@
 """The last that a command prints on stdout."""
 
+import io
 import os
 import sys
 from collections.abc import Iterable
+
+from rich.console import Console, RenderableType
 
 from inference.errors import UserError
 
@@ -26,3 +29,16 @@ def print_text(text: str) -> None:
             raise UserError(
                 f"the output cannot be written ({error.strerror}); free space where it is sent, or send it elsewhere"
             ) from None
+
+
+def print_shown(*parts: RenderableType) -> None:
+    """Tables and lines on stdout, as wide as the terminal."""
+    terminal, text = Console(), io.StringIO()
+    console = Console(file=text, width=terminal.width, force_terminal=terminal.is_terminal)
+    console.print(*parts, sep="\n", highlight=False)
+    print_text(text.getvalue().rstrip("\n"))
+
+
+def width() -> int:
+    """Columns of the terminal."""
+    return Console().width

@@ -9,6 +9,7 @@ from eval.metrics import KINDS
 from eval.protocol import METRICS
 from eval.rows import MetricRow
 from inference.cost import Cost, Costs, Spread
+from inference.errors import printable
 
 LABELS = {
     **METRICS,
@@ -237,11 +238,6 @@ def as_text(table: Table, *, intervals: bool = False) -> str:
         ).rstrip()
         for line in lines
     )
-
-
-def printable(text: str) -> str:
-    """`text` for a terminal: names come from files, and no control character of them may reach it."""
-    return "".join(character if character.isprintable() else "?" for character in text)
 
 
 def number(value: float | None) -> str:

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from inference.errors import UserError
+from inference.errors import UserError, print_error
 
 app = typer.Typer(
     help="Judge responses, serve judges, and look at rubrics.",
@@ -126,5 +126,5 @@ def main() -> None:
     try:
         app()
     except UserError as error:
-        print(f"error: {error}", file=sys.stderr)
+        print_error(error)
         sys.exit(2)

@@ -1,6 +1,7 @@
 """The error a user sees as one sentence: what was given, what is needed, the way out."""
 
 import re
+import sys
 from collections.abc import Iterable
 
 SHOWN_ITEMS = 10
@@ -11,6 +12,16 @@ class UserError(Exception):
 
     Command lines print its text after ``error:`` without a traceback and exit with code 2.
     """
+
+
+def printable(text: str) -> str:
+    """`text` for a terminal: names come from files, and no control character of them may reach it; lines stay lines."""
+    return "".join(character if character.isprintable() or character == "\n" else "?" for character in text)
+
+
+def print_error(error: UserError) -> None:
+    """The line that a command line ends with."""
+    print(f"error: {printable(str(error))}", file=sys.stderr)
 
 
 def quoted(text: str, limit: int = 60) -> str:

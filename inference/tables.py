@@ -4,9 +4,11 @@ from collections.abc import Iterator, Sequence
 from statistics import fmean
 
 from rich.console import Group
+from rich.markup import escape
 from rich.table import Table
 
 from inference.cost import Cost, Costs, Spread, judge_costs
+from inference.errors import printable
 from inference.estimate import Estimate, Estimates
 from inference.judges import Budget, JudgeConfig
 from inference.records import Judgement
@@ -86,7 +88,7 @@ def estimate_table(
         tokens += "" if found.exact else " (estimate: characters / 4)"
         price = "" if found.price is None else f"{_bound(found)} {found.price:.4f}"
         price += "" if found.exact or not price else " (estimate)"
-        table.add_row(found.judge, f"{found.calls:,}", tokens, f"{found.completion_tokens:,}", price)
+        table.add_row(escape(printable(found.judge)), f"{found.calls:,}", tokens, f"{found.completion_tokens:,}", price)
     return Group(table, *_against(budget or Budget(), estimates.total))
 
 

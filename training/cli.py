@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from inference.errors import UserError
+from inference.errors import UserError, print_error
 
 app = typer.Typer(
     help="Split rated data, and make traces of evidence to learn from. Training itself: training.sft, training.sot.",
@@ -242,6 +242,6 @@ def main() -> int:
     try:
         app()
     except UserError as error:
-        print(f"error: {error}", file=sys.stderr)
+        print_error(error)
         return 2
     return 0

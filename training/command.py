@@ -6,7 +6,7 @@ from typing import Any
 
 import yaml
 
-from inference.errors import UserError
+from inference.errors import UserError, print_error
 from training.dry_run import take_flag
 
 Work = Callable[[str, dict[str, Any], bool, float | None], None]
@@ -24,7 +24,7 @@ def run_command(argv: list[str] | None, usage: str, work: Work) -> int:
         path, overrides = parse(arguments)
         work(path, overrides, dry_run, tflops)
     except UserError as error:
-        print(f"error: {error}", file=sys.stderr)
+        print_error(error)
         return 2
     return 0
 

@@ -18,7 +18,7 @@ import typer
 
 from inference.adapter_notes import copy_note
 from inference.adapters import LANGUAGE_MODEL, PREFIX, TEXT_NAMES, check_base, model_shapes, read_adapter
-from inference.errors import UserError
+from inference.errors import UserError, print_error
 from inference.files import parse_json
 from inference.tokens import model_directory
 
@@ -95,7 +95,7 @@ def main() -> int:
     try:
         app(standalone_mode=False)
     except UserError as error:
-        print(f"error: {error}", file=sys.stderr)
+        print_error(error)
         return 2
     except typer.Exit as exit_:
         return exit_.exit_code

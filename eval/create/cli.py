@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 import typer
 
 from eval.create.queries.cli import queries_app
-from inference.errors import UserError, quoted
+from inference.errors import UserError, printable, quoted
 
 create_app = typer.Typer(help="CREATE: many creative paths between two entities.", no_args_is_help=True)
 create_app.add_typer(queries_app, name="queries")
@@ -71,20 +71,19 @@ def generate(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print calls, tokens and price; ask nothing.")] = False,
 ) -> None:
     """Ask models for paths: queries in, answers.jsonl out. Start it again to resume an interrupted run."""
-    from rich.console import Console
-
+    from eval.console import print_shown
     from eval.create.generation.run import dry_run as estimate
     from eval.create.generation.run import generate as run
 
     if dry_run:
-        Console().print(estimate(config, limit))
+        print_shown(estimate(config, limit))
         return
     try:
         answers, table = run(config, out, limit)
     except KeyboardInterrupt:
         typer.echo("interrupted; start the same command again to resume", err=True)
         raise typer.Exit(130) from None
-    Console().print(table)
+    print_shown(table)
     typer.echo(f"answers: {answers}")
 
 
@@ -102,10 +101,8 @@ def evaluate(
     """Judge specificity and factuality of every path of answers. Start it again to resume an interrupted run."""
     import json
 
-    from rich.console import Console
-
-    from eval.console import print_lines, print_text
-    from eval.create.evaluators.report import print_report
+    from eval.console import print_lines, print_shown, print_text
+    from eval.create.evaluators.report import report_tables
     from eval.create.evaluators.run import EVALUATED, read_evaluation
     from eval.create.evaluators.run import evaluate as run
     from eval.create.files import print_results
@@ -114,7 +111,7 @@ def evaluate(
         raise UserError("--json prints the report, which a dry run does not make; leave one of the two out")
     plan = read_evaluation(config, out)
     if dry_run:
-        print_lines(plan.shown())
+        print_lines(map(printable, plan.shown()))
         return
     try:
         found = run(plan)
@@ -126,7 +123,7 @@ def evaluate(
         return
     if found.results:
         print_results(found.results, "paper", as_json=False)
-    print_report(Console(), found.report)
+    print_shown(*report_tables(found.report))
     print_text(f"rows for `eval create score`: {found.path / EVALUATED}")
 
 
@@ -144,9 +141,7 @@ def reasoning(
     """Relations, entities, strategies in the thinking behind answers. Start it again to resume an interrupted run."""
     import json
 
-    from rich.console import Console
-
-    from eval.console import print_text
+    from eval.console import print_shown, print_text
     from eval.create.reasoning.report import report_tables
     from eval.create.reasoning.run import read_plan, read_traces
 
@@ -154,7 +149,7 @@ def reasoning(
         raise UserError("--json prints the report, which a dry run does not make; leave one of the two out")
     plan = read_plan(config, out)
     if dry_run:
-        Console().print(plan.estimated())
+        print_shown(plan.estimated())
         return
     try:
         path, report = read_traces(plan)
@@ -164,7 +159,7 @@ def reasoning(
     if as_json:
         print_text(json.dumps(report, allow_nan=False))
         return
-    Console().print(report_tables(report), highlight=False)
+    print_shown(report_tables(report))
     print_text(f"what was read in each trace: {path / 'readings.jsonl'}")
 
 
@@ -213,17 +208,15 @@ def validate(
     ] = False,
 ) -> None:
     """Agreement of evaluators with people or a teacher, and differences between evaluators, with intervals by query."""
-    from rich.console import Console
-
-    from eval.console import print_lines
+    from eval.console import print_lines, print_shown, width
     from eval.create.validation import validate as compare
-    from eval.create.validation_table import read_ratings, validation_table
+    from eval.create.validation_table import read_ratings, validation_tables
 
     rows = compare(what, read_ratings(ratings, names(raters), names(judges), scores or [], cluster), seed=seed)
     if as_json:
         print_lines(row.model_dump_json() for row in rows)
     else:
-        Console().print(validation_table(rows))
+        print_shown(*validation_tables(rows, width()))
 
 
 @create_app.command()
@@ -251,11 +244,11 @@ def compare(
     """Models side by side: utility, by relation, significance of differences, and what they find together."""
     import json
 
-    from eval.console import print_text
+    from eval.console import print_shown, print_text, width
     from eval.create.compare import compare as compared
     from eval.create.compare_rows import parse_source, read_entries
     from eval.create.compare_tables import comparison_tables
-    from eval.create.files import print_shown, width, write_comparison
+    from eval.create.files import write_comparison
     from eval.create.judging import Rules
 
     patiences = read_patiences(patience)
@@ -280,8 +273,7 @@ def published(
     ] = False,
 ) -> None:
     """Published utilities beside where they lie by the paper's discount, which the released code departs from."""
-    from eval.console import print_text
-    from eval.create.files import print_shown, width
+    from eval.console import print_shown, print_text, width
     from eval.create.published import convert_curves, published_json, published_tables, read_published
 
     patiences = read_patiences(patience)
@@ -299,7 +291,7 @@ def names(text: str) -> list[str]:
 
 
 def read_patiences(text: str) -> tuple[float, ...]:
-    """``0.7,0.9,1`` → numbers from 0 to 1, each once. Raises UserError."""
+    """``0.7,0.9,1`` → numbers from 0 to 1, each once. Raises UserError, also for two that are shown alike (``%g``)."""
     found: dict[float, None] = {}
     for part in text.split(","):
         try:
@@ -309,4 +301,6 @@ def read_patiences(text: str) -> tuple[float, ...]:
         if not 0 <= value <= 1:
             raise UserError(f"--patience has {quoted(part.strip())}; give numbers from 0 to 1, as in 0.7,0.9,1")
         found[value] = None
+    if len({f"{value:g}" for value in found}) < len(found):
+        raise UserError(f"--patience {quoted(text)}: two values are the same in six digits; leave one of them out")
     return tuple(found)

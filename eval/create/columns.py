@@ -9,17 +9,19 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from inference.errors import printable
+
 LABEL, HEADER = 24, 12
 """Most characters in a line of the first column, and of a column's name; longer ones go on in the next line."""
 _EDGES = 3
 """Characters of a column that are no text."""
-_PIECES = re.compile(r"[^\s-]*-|[^\s-]+\s*|\s+")
+_PIECES = re.compile(r"[^\s_-]*[_-]|[^\s_-]+\s*|\s+")
 
 
 @dataclass(frozen=True)
 class Column:
     name: str
-    """Broken at blanks and hyphens."""
+    """Broken at blanks, hyphens and underscores."""
     cells: Sequence[str]
     """One per row of the table; may have several lines, which are never broken."""
 
@@ -66,6 +68,5 @@ def _width(text: str) -> int:
 
 
 def shown_text(cell: str) -> Text:
-    """`cell` as it is, except for characters that are no text."""
-    # Names come from files: no control characters may reach the terminal, and brackets are no markup.
-    return Text("".join(character if character.isprintable() or character == "\n" else "?" for character in cell))
+    """`cell` without markup: brackets in it are brackets."""
+    return Text(printable(cell))

@@ -6,9 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console, RenderableType
-
-from eval.console import print_lines, print_text
+from eval.console import print_lines, print_shown
 from eval.create.compare import ModelComparison
 from eval.create.scoring import Result
 from eval.create.summary import result_tables, summarise
@@ -56,16 +54,3 @@ def print_results(results: Sequence[Result], mode: str, *, as_json: bool) -> Non
         print_lines(result_lines(results))
         return
     print_shown(result_tables(results, summarise(results, mode)))
-
-
-def print_shown(*parts: RenderableType) -> None:
-    """Tables and lines on stdout, as wide as the terminal."""
-    console = Console()
-    with console.capture() as captured:
-        console.print(*parts, sep="\n", highlight=False)
-    print_text(captured.get().rstrip("\n"))
-
-
-def width() -> int:
-    """Columns of the terminal."""
-    return Console().width

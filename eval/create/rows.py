@@ -17,6 +17,8 @@ from inference.errors import UserError, named_list
 from inference.files import open_text, parse_json
 
 ANSWERS = ("raw", "path_prediction", "paths")
+MOST_NESTED = 50
+"""Levels of JSON in a row; paths need four."""
 
 
 class RowError(Exception):
@@ -76,12 +78,13 @@ class NamedObject(NamedTuple):
 
 def read_objects(path: Path | str) -> Iterator[NamedObject | BadRow]:
     """The lines themselves, as `read_rows` reads them, with every key and an ``id``."""
-    number = 0
+    empty = True
     with open_text(path) as file:
         for number, line in enumerate(file, start=1):
             if line.strip():
+                empty = False
                 yield _object(line, f"line {number}")
-    if not number:
+    if empty:
         raise UserError(f"{path}: the file is empty; it needs one JSON object per line")
 
 
@@ -92,9 +95,16 @@ def _object(line: str, name: str) -> NamedObject | BadRow:
         return BadRow(name, f"{name} is not JSON ({error})")
     if not isinstance(content, dict):
         return BadRow(name, f"{name} is not a JSON object")
+    if _deeper(content, MOST_NESTED):
+        return BadRow(name, f"{name} is nested more than {MOST_NESTED} levels deep")
     found = content.get("id")
     content["id"] = name if found is None else found
     return NamedObject(name, content)
+
+
+def _deeper(value: Any, levels: int) -> bool:
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return bool(inner) and (levels == 0 or any(_deeper(item, levels - 1) for item in inner))
 
 
 def make_row(content: dict[str, Any], name: str) -> Row | BadRow:

@@ -34,7 +34,7 @@ def way_relations(path: AnyPath) -> list[str]:
 def revisits(path: AnyPath) -> bool:
     """Whether a path comes back to a name it has left."""
     triples = normalised_path(path)
-    nodes = [triples[0][0], *way_entities(path), triples[-1][-1]] if triples else []
+    nodes = [*triples[0][:1], *way_entities(path), *triples[-1][-1:]] if triples else []
     return len(set(nodes)) < len(nodes)
 
 

@@ -14,7 +14,8 @@ from rich.table import Table
 from eval.create.judging import VALIDITY_RULES
 from eval.create.scoring import Result
 from eval.resampling import mean_interval
-from eval.tables import MISSING, number, percent, printable
+from eval.tables import MISSING, number, percent
+from inference.errors import printable
 
 SHOWN_ROWS = 40
 PATHS = ("parsed", "valid", "kept")

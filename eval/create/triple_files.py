@@ -74,9 +74,9 @@ def write_triples(
     ends = read_connections(queries)
     triples, unreadable = scored_triples(replies, ends, read_cased(answers) if answers else {})
     found = split_triples(triples, unreadable, test_share=test_share, validation_share=validation_share, seed=seed)
-    lines = []
+    lines, contents = [], {part: _csv(found.parts[part], ends) for part in PARTS}
     for part in PARTS:
-        write_text(out / f"{part}.csv", _csv(found.parts[part], ends))
+        write_text(out / f"{part}.csv", contents[part])
         lines.append(f"{out / part}.csv: {len(found.parts[part])} triples of {named_list(found.queries[part])}")
     return [
         *lines,
@@ -152,7 +152,7 @@ def _key(triple: ScoredTriple) -> Key:
 def _scores(row: Mapping[str, Any]) -> tuple[list[int], list[int]] | None:
     """Specificity and factuality of each triple; None where a reply, or the path itself, is not in order."""
     path = row["path"]
-    if not isinstance(path, list) or "bad_triple" in check_path(path, "", "").reasons:
+    if not _of_texts(path) or "bad_triple" in check_path(path, "", "").reasons:
         return None
     replies = [row[kind.recorded_key] for kind in (SPECIFICITY, FACTUALITY)]
     sizes, labels = (reply if isinstance(reply, str) else None for reply in replies)
@@ -160,6 +160,14 @@ def _scores(row: Mapping[str, Any]) -> tuple[list[int], list[int]] | None:
     if specificity.status != "ok" or factuality.status != "ok":
         return None
     return [s for s in specificity.scores if s is not None], [label for label in factuality.labels if label is not None]
+
+
+def _of_texts(path: Any) -> bool:
+    """Whether all parts are texts that a file can hold: half a surrogate pair is none."""
+    if not isinstance(path, list) or not all(isinstance(triple, list) for triple in path):
+        return False
+    parts = [part for triple in path for part in triple]
+    return all(isinstance(part, str) and part == part.encode("utf-8", "ignore").decode() for part in parts)
 
 
 def _csv(triples: Sequence[ScoredTriple], ends: Mapping[str, str]) -> str:

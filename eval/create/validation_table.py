@@ -4,12 +4,12 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
-from rich.markup import escape
-from rich.table import Table
+from rich.console import RenderableType
 
 from eval.agreement import Array
+from eval.create.columns import Column, side_by_side
 from eval.create.validation import Ratings, ValidationRow
-from eval.tables import MISSING, number
+from eval.tables import MISSING, number, p_value
 from inference.errors import UserError, named_list, quoted
 from inference.files import plain_number, read_csv
 
@@ -87,15 +87,30 @@ def _column(path: Path, rows: Rows, wanted: Collection[str], name: str) -> Array
     return found
 
 
-def validation_table(rows: Sequence[ValidationRow]) -> Table:
-    """One line per value, with its interval."""
-    table = Table(title=f"{rows[0].what}: agreement, 95 % intervals by query", title_justify="left")
-    for name in ("judge", "rater"):
-        table.add_column(name, overflow="fold")
-    table.add_column("metric", no_wrap=True)
-    for name in ("value", "low", "high", "p", "n", "queries"):
-        table.add_column(name, justify="right")
-    for row in rows:
-        values = (MISSING if value is None else number(value) for value in (row.value, row.low, row.high, row.p))
-        table.add_row(escape(row.judge), escape(row.rater), row.metric, *values, str(row.n), str(row.clusters))
-    return table
+def validation_tables(rows: Sequence[ValidationRow], width: int) -> list[RenderableType]:
+    """A column per evaluator and per difference, a line per metric and rater, each value above its interval."""
+    lines = list(dict.fromkeys((row.metric, row.rater) for row in rows))
+    several = len({rater for _, rater in lines}) > 1
+    labels = [f"{metric}, {rater}" if several else metric for metric, rater in lines]
+    columns = []
+    for judge in dict.fromkeys(row.judge for row in rows):
+        own = {(row.metric, row.rater): row for row in rows if row.judge == judge}
+        cells = [_cell(own[line]) if line in own else "" for line in lines]
+        columns.append(Column(judge or "raters among themselves", [*cells, _counts(list(own.values()))]))
+    title = f"{rows[0].what}: agreement, 95 % intervals by query, p of a difference"
+    return list(side_by_side(title, Column("metric", [*labels, "rows, queries"]), columns, width))
+
+
+def _cell(row: ValidationRow) -> str:
+    found = [MISSING if row.value is None else number(row.value)]
+    if row.low is not None and row.high is not None:
+        found.append(f"{number(row.low)} to {number(row.high)}")
+    if row.p is not None:
+        found.append(p_value(row.p))
+    return "\n".join(found)
+
+
+def _counts(rows: Sequence[ValidationRow]) -> str:
+    """Rows and queries, from the fewest to the most where metrics differ."""
+    ends = ((min(values), max(values)) for values in zip(*((row.n, row.clusters) for row in rows), strict=True))
+    return ", ".join(f"{low:,}" if low == high else f"{low:,}–{high:,}" for low, high in ends)

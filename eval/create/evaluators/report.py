@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rich.console import Console, Group, RenderableType
+from rich.console import RenderableType
 from rich.table import Table
 
 from eval.create.evaluators.kinds import KINDS, Kind
@@ -97,14 +97,14 @@ def _cost(cost: Cost) -> dict[str, Any]:
     }
 
 
-def print_report(console: Console, report: Mapping[str, Any]) -> None:
+def report_tables(report: Mapping[str, Any]) -> list[RenderableType]:
     """The counts and costs of a report; its utility has a table of its own."""
     rows = f"{report['rows']} rows ({report['faulty_rows']} faulty)"
     paths = f"{report['paths']} paths, {report['evaluated']} of them evaluated"
     parts: list[RenderableType] = [f"{rows}, {paths}", _status_table(report)]
     if report["costs"]:
         parts.append(_cost_table(report["costs"]))
-    console.print(Group(*parts), highlight=False)
+    return parts
 
 
 def _status_table(report: Mapping[str, Any]) -> Table:

@@ -19,7 +19,7 @@ class Generator(ModelConfig):
     """`base`: one answer. `creative`: asked to be creative in the relations. `verbalized`: each path with a
     probability. `iterate`: a second turn that asks for more. `resample`: several answers, each by itself. The paths of
     all answers to a query are united. In one run the first answer of `iterate` and `resample` is that of `base`."""
-    samples: Whole | None = Field(default=None, ge=1)
+    samples: Whole | None = Field(default=None, ge=1, le=1000)
     """`resample`: number of answers. Default: 3."""
     encourage_guessing: bool = False
     """Whether the prompt prefers a guess to no answer. Published rankings mix both, so it is recorded."""

@@ -68,7 +68,7 @@ def _given(name: str, recorded: list[Any] | None, read: list[Any]) -> list[Any]:
 def _outcome(validity: Any, labels: Any, threshold: float) -> str:
     try:
         valid = float(validity) == 1
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise QuirkError("Q20", f"no number can be made of the validity {str(validity)[:60]!r}") from None
     if not valid:
         return "invalid"

@@ -44,13 +44,11 @@ def show(
     limit: Annotated[int, typer.Option(min=0, help="Queries to print.")] = 10,
 ) -> None:
     """Check a query set, count it by relation, and print its first queries."""
-    from rich.console import Console
-
+    from eval.console import print_lines, print_shown
     from eval.create.queries.command import queries_table
     from eval.create.queries.read import read_queries
+    from inference.errors import printable
 
-    console = Console()
     table, *lines = queries_table(read_queries(source), limit)
-    console.print(table)
-    for line in lines:
-        console.print(line, markup=False, highlight=False, soft_wrap=True)
+    print_shown(table)
+    print_lines(printable(str(line)) for line in lines)

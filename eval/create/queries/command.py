@@ -27,7 +27,7 @@ from inference.asking import Asker
 from inference.budget import Meter
 from inference.engines.base import build_engine
 from inference.engines.pool import BuildEngine, EnginePool
-from inference.errors import UserError
+from inference.errors import UserError, printable
 from inference.files import write_text
 from inference.judge import run_to_end
 from inference.store import Store
@@ -62,7 +62,7 @@ def queries_table(queries: Sequence[Query], limit: int) -> list[Table | str]:
         starts.setdefault(_group(query), set()).add(query.entity_a)
     sizes = Counter(map(_group, queries))
     for name, size in sorted(sizes.items()):
-        counts.add_row(escape(name), str(size), str(len(starts[name])))
+        counts.add_row(escape(printable(name)), str(size), str(len(starts[name])))
     lines = [f"{q.id}  {q.entity_a} → … → {q.rel_b} → {q.entity_b}\n    {q.query}" for q in queries[:limit]]
     return [counts, *lines]
 

@@ -67,12 +67,20 @@ class LocalGraph:
         ]
 
 
+def _is_address(url: str) -> bool:
+    try:
+        parts = urllib.parse.urlsplit(url)
+    except ValueError:
+        return False
+    return parts.scheme in ("http", "https") and bool(parts.hostname) and url.isprintable() and " " not in url
+
+
 class Endpoint:
     """A SPARQL endpoint over HTTP, asked one query at a time."""
 
     def __init__(self, url: str, *, timeout: float = TIMEOUT, tries: int = TRIES) -> None:
         """`timeout`: seconds per try. Raises UserError for what is no http(s) address."""
-        if urllib.parse.urlsplit(url).scheme not in ("http", "https"):
+        if not _is_address(url):
             raise UserError(f"--endpoint {quoted(url)}: needs an http or https address of a SPARQL endpoint")
         self.name, self._timeout, self._tries = url, timeout, tries
 

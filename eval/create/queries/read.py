@@ -102,9 +102,19 @@ def _query(place: str, content: dict[str, Any], name: str) -> Query:
         **{column: _text(content[column]) for column in COLUMNS},
         description=_text(content.get("description")),
         triples=_triples(content),
-        ids=tuple(content.get("ids") or ()),
+        ids=_iris(place, content.get("ids")),
         phrasing=_text(content.get("phrasing")),
     )
+
+
+def _iris(place: str, value: Any) -> tuple[tuple[str, str, str], ...]:
+    triples = [] if value is None else value
+    if not isinstance(triples, list) or not all(
+        isinstance(triple, list) and len(triple) == 3 and all(isinstance(part, str) for part in triple)
+        for triple in triples
+    ):
+        raise UserError(f"{place}: ids has to be a list of triples of texts, or left out")
+    return tuple((a, b, c) for a, b, c in triples)
 
 
 def _triples(content: dict[str, Any]) -> tuple[Any, ...]:

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from eval.console import print_shown
 from eval.create.compare import ModelComparison, compare
 from eval.create.compare_rows import Entry, parse_source, read_entries
 from eval.create.compare_tables import comparison_tables
-from eval.create.files import print_shown
 from eval.create.judging import Rules
 from eval.create.rows import read_rows
 from eval.create.scoring import paper, score_rows
