@@ -57,7 +57,7 @@ def score(
     if failed:
         typer.echo(f"note: {failed} of {len(results)} rows could not be scored, each says why", err=True)
     if out:
-        typer.echo(f"scores: {write_results(out, results, mode)}", err=True)
+        typer.echo(printable(f"scores: {write_results(out, results, mode)}"), err=True)
     print_results(results, mode, as_json=as_json)
 
 
@@ -71,7 +71,7 @@ def generate(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print calls, tokens and price; ask nothing.")] = False,
 ) -> None:
     """Ask models for paths: queries in, answers.jsonl out. Start it again to resume an interrupted run."""
-    from eval.console import print_shown
+    from eval.console import print_shown, print_text
     from eval.create.generation.run import dry_run as estimate
     from eval.create.generation.run import generate as run
 
@@ -84,7 +84,7 @@ def generate(
         typer.echo("interrupted; start the same command again to resume", err=True)
         raise typer.Exit(130) from None
     print_shown(table)
-    typer.echo(f"answers: {answers}")
+    print_text(printable(f"answers: {answers}"))
 
 
 @create_app.command()
@@ -124,7 +124,7 @@ def evaluate(
     if found.results:
         print_results(found.results, "paper", as_json=False)
     print_shown(*report_tables(found.report))
-    print_text(f"rows for `eval create score`: {found.path / EVALUATED}")
+    print_text(printable(f"rows for `eval create score`: {found.path / EVALUATED}"))
 
 
 @create_app.command()
@@ -160,7 +160,7 @@ def reasoning(
         print_text(json.dumps(report, allow_nan=False))
         return
     print_shown(report_tables(report))
-    print_text(f"what was read in each trace: {path / 'readings.jsonl'}")
+    print_text(printable(f"what was read in each trace: {path / 'readings.jsonl'}"))
 
 
 @create_app.command()
@@ -181,11 +181,10 @@ def triples(
     from eval.console import print_lines
     from eval.create.triple_files import write_triples
 
-    print_lines(
-        write_triples(
-            replies, queries, answers, out, test_share=test_share, validation_share=validation_share, seed=seed
-        )
+    lines = write_triples(
+        replies, queries, answers, out, test_share=test_share, validation_share=validation_share, seed=seed
     )
+    print_lines(map(printable, lines))
 
 
 @create_app.command()
@@ -201,7 +200,13 @@ def validate(
     judges: Annotated[
         str, typer.Option(help="Columns of evaluators, separated by commas. Default: all of --scores named …_value.")
     ] = "",
-    cluster: Annotated[str, typer.Option(help="Column of the queries, which are resampled as a whole.")] = "query",
+    cluster: Annotated[
+        str,
+        typer.Option(
+            help="Column of the queries, which are resampled as a whole. Default: query, query_id or connection.",
+            show_default=False,
+        ),
+    ] = "",
     seed: Annotated[int, typer.Option(min=0)] = 0,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print JSON lines on stdout, and nothing else there.")
@@ -257,7 +262,7 @@ def compare(
     if found.failed:
         typer.echo(f"note: {len(found.failed)} of {len(entries)} rows could not be scored, each says why", err=True)
     if out:
-        typer.echo(f"comparison: {write_comparison(out, found)}", err=True)
+        typer.echo(printable(f"comparison: {write_comparison(out, found)}"), err=True)
     if as_json:
         print_text(json.dumps(found.as_json(), allow_nan=False))
     else:

@@ -10,6 +10,7 @@ from eval.create.compare import SIGNIFICANCE_PATIENCE, ModelComparison
 from eval.create.judging import VALIDITY_RULES
 from eval.create.summary import SHOWN_ROWS, Mean
 from eval.create.union import Part
+from eval.resampling import MIN_CLUSTERS
 from eval.tables import MISSING, interval, p_value, percent
 
 SHOWN_MEASURES = {
@@ -35,8 +36,8 @@ def comparison_tables(found: ModelComparison, width: int) -> list[RenderableType
     """Models, relations, pairs of models and their union; what could not be scored; each within `width` characters."""
     return [
         *_models(found, width),
-        "Below each utility its 95 % interval over queries. Measures are means over answers, of kept paths alone; "
-        "valid shares are of all paths, “no judgement” of the valid ones.\n",
+        f"Below each utility its 95 % interval over queries, where there are {MIN_CLUSTERS} or more. Measures are "
+        "means over answers, of kept paths alone; valid shares are of all paths, “no judgement” of the valid ones.\n",
         *_relations(found, width),
         *_pairs(found, width),
         *_union(found, width),

@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,21 +31,26 @@ def plain(value: Any) -> Any:
 
 def write_results(folder: Path, results: Sequence[Result], mode: str) -> Path:
     """Write ``scores.jsonl`` and ``summary.json``, replacing older ones; the path of the first."""
-    scores = folder / "scores.jsonl"
-    write_text(scores, "".join(f"{line}\n" for line in result_lines(results)))
-    write_text(
-        folder / "summary.json", json.dumps(summarise(results, mode).as_json(), indent=1, allow_nan=False) + "\n"
-    )
-    return scores
+    summary = json.dumps(summarise(results, mode).as_json(), indent=1, allow_nan=False)
+    return _write_all(folder, {"scores.jsonl": _lines(results), "summary.json": f"{summary}\n"})
 
 
 def write_comparison(folder: Path, found: ModelComparison) -> Path:
     """Write ``comparison.json``, ``scores.jsonl`` and ``tail_entities.jsonl``; the path of the first."""
-    comparison = folder / "comparison.json"
-    write_text(comparison, json.dumps(found.as_json(), indent=1, allow_nan=False) + "\n")
-    for name, rows in (("scores", found.results), ("tail_entities", found.tail_entities())):
-        write_text(folder / f"{name}.jsonl", "".join(f"{line}\n" for line in result_lines(rows)))
-    return comparison
+    comparison = json.dumps(found.as_json(), indent=1, allow_nan=False)
+    rows = {"scores.jsonl": _lines(found.results), "tail_entities.jsonl": _lines(found.tail_entities())}
+    return _write_all(folder, {"comparison.json": f"{comparison}\n", **rows})
+
+
+def _lines(results: Sequence[Result]) -> str:
+    return "".join(f"{line}\n" for line in result_lines(results))
+
+
+def _write_all(folder: Path, contents: Mapping[str, str]) -> Path:
+    """Write ready texts, name → text; the path of the first."""
+    for name, text in contents.items():
+        write_text(folder / name, text)
+    return folder / next(iter(contents))
 
 
 def print_results(results: Sequence[Result], mode: str, *, as_json: bool) -> None:

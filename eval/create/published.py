@@ -14,7 +14,7 @@ from typing import Annotated, NamedTuple
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from rich.console import RenderableType
 
-from eval.create.columns import Column, side_by_side
+from eval.create.columns import Column, shown_text, side_by_side
 from eval.tables import MISSING
 from inference.errors import UserError, named_list, quoted
 from inference.files import open_text, parse_json
@@ -126,7 +126,7 @@ def published_tables(found: Published, converted: Sequence[Converted], width: in
     yield from side_by_side("CREATE: published mean utility at each patience", Column("model", models), columns, width)
     yield CAPTION
     if found.without_start:
-        yield f"left out, for the curve has no value at patience 0: {named_list(found.without_start)}"
+        yield shown_text(f"left out, for the curve has no value at patience 0: {named_list(found.without_start)}")
 
 
 def _decimals(value: float | None) -> str:

@@ -9,12 +9,15 @@ from rich.console import RenderableType
 from eval.agreement import Array
 from eval.create.columns import Column, side_by_side
 from eval.create.validation import Ratings, ValidationRow
+from eval.resampling import MIN_CLUSTERS
 from eval.tables import MISSING, number, p_value
 from inference.errors import UserError, named_list, quoted
 from inference.files import plain_number, read_csv
 
 Rows = dict[str, dict[str, str]]
 """Id → row."""
+CLUSTERS = ("query", "query_id", "connection")
+"""Columns that say which query a row belongs to."""
 SCORE_ENDING = "_value"
 """Of the columns of a run's ``scores.csv`` that hold a judge's expected scores."""
 
@@ -25,12 +28,14 @@ def read_ratings(
     """Rows of `path` with the columns ``id``, `cluster` and `raters`; `judges` are columns of it or of `scores`.
 
     `scores` are CSV files with a column ``id``, such as ``scores.csv`` of a run; without `judges` all of their columns
-    that end in ``_value`` are taken. Empty cells are missing values.
+    that end in ``_value`` are taken. An empty `cluster` stands for the first of `CLUSTERS` there is. Empty cells are
+    missing values.
 
     Raises UserError for missing columns, repeated ids, and cells that are no numbers.
     """
     if not raters or len(set(raters)) < len(raters):
         raise UserError(f"--raters: {named_list(raters) or 'nothing'}; name one column or more, each once")
+    cluster = cluster or _cluster(path)
     tables = {path: _rows(path, ["id", cluster, *raters]), **{file: _rows(file, ["id"]) for file in scores}}
     own, places = tables[path], _places(tables, {"id", cluster, *raters})
     chosen = list(judges) or [name for name, file in places.items() if file != path and name.endswith(SCORE_ENDING)]
@@ -39,13 +44,26 @@ def read_ratings(
         raise UserError(
             f"--judges: no column {named_list(missing) or 'is named'}; there are {named_list(places) or 'no others'}"
         )
+    named_judges = {name.removesuffix(SCORE_ENDING): name for name in chosen}
+    if len(named_judges) < len(chosen):
+        raise UserError(
+            f"--judges: {named_list(chosen)}: two are the same but for {SCORE_ENDING}; name each once, "
+            "or rename a column"
+        )
     return Ratings(
         clusters=[row[cluster] for row in own.values()],
         raters={name: _column(path, own, own, name) for name in raters},
-        judges={
-            name.removesuffix(SCORE_ENDING): _column(places[name], tables[places[name]], own, name) for name in chosen
-        },
+        judges={judge: _column(places[name], tables[places[name]], own, name) for judge, name in named_judges.items()},
     )
+
+
+def _cluster(path: Path) -> str:
+    """The first of `CLUSTERS` that the file has."""
+    columns = next((row for _, row in read_csv(path)), {})
+    found = next((name for name in CLUSTERS if name in columns), None)
+    if found is None:
+        raise UserError(f"{path}: has no column {named_list(CLUSTERS)}; name the column of the queries by --cluster")
+    return found
 
 
 def _places(tables: Mapping[Path, Rows], taken: Collection[str]) -> dict[str, Path]:
@@ -97,7 +115,9 @@ def validation_tables(rows: Sequence[ValidationRow], width: int) -> list[Rendera
         own = {(row.metric, row.rater): row for row in rows if row.judge == judge}
         cells = [_cell(own[line]) if line in own else "" for line in lines]
         columns.append(Column(judge or "raters among themselves", [*cells, _counts(list(own.values()))]))
-    title = f"{rows[0].what}: agreement, 95 % intervals by query, p of a difference"
+    few = min(row.clusters for row in rows) < MIN_CLUSTERS
+    resampled = f"row, for fewer than {MIN_CLUSTERS} queries say nothing of others" if few else "query"
+    title = f"{rows[0].what}: agreement, 95 % intervals by {resampled}; p of a difference"
     return list(side_by_side(title, Column("metric", [*labels, "rows, queries"]), columns, width))
 
 

@@ -38,7 +38,7 @@ from inference.adapters import file_digest
 from inference.config import load_config
 from inference.engines.base import build_engine
 from inference.engines.pool import BuildEngine
-from inference.errors import UserError
+from inference.errors import UserError, printable
 from inference.files import write_text
 from inference.judge import run_to_end
 from inference.judges import JudgeConfig, resolved_judge
@@ -174,8 +174,10 @@ def _scores(plan: Plan, contents: Sequence[Mapping[str, Any]], embedder: Callabl
         return score_rows(rows, paper(plan.config.rules), plan.config.patience, embedder)
     except UserError as error:
         print(
-            f"note: no utility: {error}; every judgement is kept, so `python -m eval create score --input "
-            f"{Path(plan.config.out) / EVALUATED}` has it later",
+            printable(
+                f"note: no utility: {error}; every judgement is kept, so `python -m eval create score --input "
+                f"{Path(plan.config.out) / EVALUATED}` has it later"
+            ),
             file=sys.stderr,
         )
         return []

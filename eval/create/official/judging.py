@@ -11,6 +11,9 @@ from eval.create.official.validity import stored_validity
 from eval.create.records import KEPT, JudgedAnswer
 from eval.create.rows import Row
 
+LARGEST = 1_000_000
+"""Of recorded strengths and labels: sums and squares of them have to stay finite."""
+
 
 def judge_row(row: Row, single_triple: SingleTriple = "error") -> JudgedAnswer:
     """What the released code knows of each path; lists are cut to the shortest (Q31). Raises QuirkError."""
@@ -19,7 +22,7 @@ def judge_row(row: Row, single_triple: SingleTriple = "error") -> JudgedAnswer:
     sizes = [size_scores(reply) for _, reply in zip(paths, row.class_size_responses or [], strict=False)]
     strengths = _given("strengths", row.strengths, [path_strength(scores, single_triple) for scores in sizes])
     replies = zip(paths, row.factuality_responses or [], strict=False)
-    labels = _given("factuality", row.factuality, [label_scores(reply) for _, reply in replies])
+    labels = _given("factuality", row.factuality, [label_scores(reply) for _, reply in replies], lists=True)
     if validity is None:
         if len({len(paths), len(strengths), len(labels)}) > 1:
             raise QuirkError("Q31", "paths, strengths and factuality differ in length, and there is no validity")
@@ -29,9 +32,7 @@ def judge_row(row: Row, single_triple: SingleTriple = "error") -> JudgedAnswer:
     details: dict[str, Any] = {"parsed": paths, "validity": validity, "strengths": strengths, "factuality": labels}
     if row.strengths is None:
         details["size_scores"] = sizes
-    return JudgedAnswer(
-        row.id, tuple(_tupled(path) for path in paths[:n]), _numbers(strengths[:n]), outcomes, (), details
-    )
+    return JudgedAnswer(row.id, tuple(_tupled(path) for path in paths[:n]), tuple(strengths[:n]), outcomes, (), details)
 
 
 def _paths(row: Row) -> list[Any]:
@@ -55,13 +56,14 @@ def _validity(row: Row, paths: Sequence[Any]) -> list[Any] | None:
     return None
 
 
-def _given(name: str, recorded: list[Any] | None, read: list[Any]) -> list[Any]:
+def _given(name: str, recorded: list[Any] | None, read: list[Any], *, lists: bool = False) -> list[Any]:
+    """What is recorded, else what was read. Raises QuirkError for other things than numbers or, with `lists`, lists."""
     if recorded is None:
         return read
     for value in recorded:
-        for number in value if isinstance(value, list) else [value]:
-            if not is_number(number) and not isinstance(number, bool):
-                raise QuirkError("", f"{name} holds {str(number)[:60]!r}, from which the released code gets no number")
+        for number in value if lists and isinstance(value, list) else [value]:
+            if not isinstance(number, bool) and not (is_number(number) and 0 <= number <= LARGEST):
+                raise QuirkError("", f"{name} holds {str(number)[:60]!r}, which is no number from 0 to {LARGEST:,}")
     return list(recorded)
 
 
@@ -73,10 +75,6 @@ def _outcome(validity: Any, labels: Any, threshold: float) -> str:
     if not valid:
         return "invalid"
     return KEPT if is_factual(labels if isinstance(labels, list) else [labels], threshold) else "hallucinated"
-
-
-def _numbers(strengths: Sequence[Any]) -> tuple[float, ...]:
-    return tuple(value for value in strengths if not isinstance(value, list))
 
 
 def _tupled(path: Any) -> tuple[Any, ...]:

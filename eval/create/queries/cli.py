@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from inference.errors import UserError
+from inference.errors import UserError, printable
 
 queries_app = typer.Typer(help="Build a query set, or look at one.", no_args_is_help=True)
 
@@ -17,7 +17,7 @@ def build(
     store: Annotated[Path | None, typer.Option(help="N-Triples file with the facts.", metavar="FILE")] = None,
     endpoint: Annotated[str | None, typer.Option(help="SPARQL endpoint with the facts.", metavar="URL")] = None,
     seed: Annotated[int | None, typer.Option(min=0, help="Instead of the config's.")] = None,
-    timeout: Annotated[float, typer.Option(min=1, help="Seconds the endpoint has for an answer.")] = 60.0,
+    timeout: Annotated[float, typer.Option(min=1, max=86_400, help="Seconds the endpoint has for an answer.")] = 60.0,
 ) -> None:
     """Build queries from facts: same facts, settings and seed, same file."""
     from eval.create.queries.command import build_queries
@@ -32,7 +32,7 @@ def build(
         settings = settings.model_copy(update={"seed": seed})
     graph = LocalGraph(store) if store is not None else Endpoint(endpoint or "", timeout=timeout)
     for note in build_queries(graph, settings, out):
-        typer.echo(note, err=True)
+        typer.echo(printable(note), err=True)
 
 
 @queries_app.command()
@@ -47,7 +47,6 @@ def show(
     from eval.console import print_lines, print_shown
     from eval.create.queries.command import queries_table
     from eval.create.queries.read import read_queries
-    from inference.errors import printable
 
     table, *lines = queries_table(read_queries(source), limit)
     print_shown(table)

@@ -1,5 +1,6 @@
 """Where facts come from: a local store of N-Triples, or a SPARQL endpoint. Both answer the same queries."""
 
+import http.client
 import json
 import urllib.error
 import urllib.parse
@@ -70,6 +71,7 @@ class LocalGraph:
 def _is_address(url: str) -> bool:
     try:
         parts = urllib.parse.urlsplit(url)
+        _ = parts.port  # raises for what is none
     except ValueError:
         return False
     return parts.scheme in ("http", "https") and bool(parts.hostname) and url.isprintable() and " " not in url
@@ -111,10 +113,10 @@ class Endpoint:
         except urllib.error.HTTPError as error:
             with error:
                 wait = error.headers.get("Retry-After") or ""
-            after = float(wait) if wait.isdigit() else None
+            after = float(wait) if wait.isdecimal() else None
             raise EngineError(f"HTTP {error.code}", retryable=error.code in PASSING, retry_after=after) from None
-        except (OSError, ValueError) as error:
-            # URLError wraps the reason; a time-out while reading comes bare.
+        except (OSError, ValueError, http.client.HTTPException) as error:
+            # URLError wraps the reason; a time-out while reading, and what is no HTTP, come bare.
             raise EngineError(str(getattr(error, "reason", error)) or type(error).__name__, retryable=True) from None
         if len(content) > MOST_BYTES:
             raise EngineError(f"more than {MOST_BYTES:,} bytes")

@@ -8,6 +8,7 @@ from rich.box import SIMPLE
 from rich.console import Group
 from rich.table import Table
 
+from eval.create.columns import shown_text
 from eval.create.generation.records import Answer
 from eval.create.reasoning.prompts import STRATEGIES
 from eval.create.reasoning.records import TraceReading, thoughts
@@ -108,7 +109,7 @@ def report_tables(report: Mapping[str, Any]) -> Group:
     money = "no price" if cost["cost"] is None else f"{cost['cost']:.4f}"
     tokens = f"{cost['prompt_tokens']:,} tokens in, {cost['completion_tokens']:,} out"
     spent = f"{report['extractor']}: {cost['calls']:,} calls, {tokens}, {cost['seconds']} s, {money}"
-    return Group(counts, shares, spent)
+    return Group(counts, shares, shown_text(spent))
 
 
 def _table(
@@ -122,7 +123,7 @@ def _table(
     for name in columns:
         table.add_column(name, justify="right")
     for row in rows:
-        table.add_row(row["generator"], *cells(row))
+        table.add_row(shown_text(row["generator"]), *cells(row))
     return table
 
 

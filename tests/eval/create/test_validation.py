@@ -20,7 +20,7 @@ from eval.create.validation import (
     krippendorff_alpha,
     validate,
 )
-from eval.create.validation_table import read_ratings
+from eval.create.validation_table import read_ratings, validation_tables
 from inference.errors import UserError
 
 NAN = float("nan")
@@ -242,3 +242,22 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: py
     with pytest.raises(SystemExit):
         main()
     assert "balanced_accuracy" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("queries", [3, 6])
+def test_the_table_says_what_is_resampled(queries: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The column of the queries is found by its name; fewer than five of them give no interval by query."""
+    lines = [f"{row},q{row % queries},{row % 5 + 1},{(row * 7) % 5 + 1}" for row in range(24)]
+    (tmp_path / "rated.csv").write_text("\n".join(["id,connection,ann,judge", *lines]) + "\n")
+    monkeypatch.setenv("COLUMNS", "80")
+    found = read_ratings(tmp_path / "rated.csv", ["ann"], ["judge"], [], "")
+    assert len(set(found.clusters)) == queries
+    shown = "\n".join(str(part) for part in validation_tables(validate("specificity", found, seed=0), 80)[:1])
+    assert ("intervals by row, for fewer than 5 queries" in shown) == (queries < 5)
+    assert ("intervals by query" in shown) == (queries >= 5)
+
+
+def test_without_a_column_of_queries(tmp_path: Path) -> None:
+    (tmp_path / "rated.csv").write_text("id,ann,judge\n1,2,3\n")
+    with pytest.raises(UserError, match="has no column query, query_id, connection; name the column of the queries by"):
+        read_ratings(tmp_path / "rated.csv", ["ann"], ["judge"], [], "")
