@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from inference.judges import JudgeConfig, ModelConfig, Price
 from inference.records import Judgement
@@ -148,3 +149,14 @@ def _percentile(in_order: Sequence[float], share: float) -> float:
     low = int(place)
     high = min(low + 1, len(in_order) - 1)
     return in_order[low] + (place - low) * (in_order[high] - in_order[low])
+
+
+def cost_json(cost: Cost) -> dict[str, Any]:
+    """Calls, tokens, seconds and money of a report in JSON."""
+    return {
+        "calls": cost.calls,
+        "prompt_tokens": cost.prompt,
+        "completion_tokens": cost.completion,
+        "seconds": round(cost.seconds, 1),
+        "cost": cost.money,
+    }

@@ -1,6 +1,8 @@
 """``python -m eval create …``: the commands of the CREATE benchmark."""
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -11,6 +13,16 @@ from inference.errors import UserError, printable, quoted
 
 create_app = typer.Typer(help="CREATE: many creative paths between two entities.", no_args_is_help=True)
 create_app.add_typer(queries_app, name="queries")
+
+
+@contextmanager
+def _resumable() -> Iterator[None]:
+    """An interrupted run ends with a word on how to go on."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        typer.echo("interrupted; start the same command again to resume", err=True)
+        raise typer.Exit(130) from None
 
 
 @create_app.command()
@@ -78,11 +90,8 @@ def generate(
     if dry_run:
         print_shown(estimate(config, limit))
         return
-    try:
+    with _resumable():
         answers, table = run(config, out, limit)
-    except KeyboardInterrupt:
-        typer.echo("interrupted; start the same command again to resume", err=True)
-        raise typer.Exit(130) from None
     print_shown(table)
     print_text(printable(f"answers: {answers}"))
 
@@ -113,11 +122,8 @@ def evaluate(
     if dry_run:
         print_lines(map(printable, plan.shown()))
         return
-    try:
+    with _resumable():
         found = run(plan)
-    except KeyboardInterrupt:
-        typer.echo("interrupted; start the same command again to resume", err=True)
-        raise typer.Exit(130) from None
     if as_json:
         print_text(json.dumps(found.report, allow_nan=False))
         return
@@ -151,11 +157,8 @@ def reasoning(
     if dry_run:
         print_shown(plan.estimated())
         return
-    try:
+    with _resumable():
         path, report = read_traces(plan)
-    except KeyboardInterrupt:
-        typer.echo("interrupted; start the same command again to resume", err=True)
-        raise typer.Exit(130) from None
     if as_json:
         print_text(json.dumps(report, allow_nan=False))
         return

@@ -26,7 +26,7 @@ LORA_RANKS = (1, 8, 16, 32, 64, 128, 256, 320, 512)
 
 
 FEW_CORES = 4
-"""Up to here vLLM computes on all cores. Left alone it keeps one for itself, which on two of them costs a third."""
+"""Up to here vLLM computes on all cores. Left alone it keeps one of them for itself."""
 
 
 def lora_rank(adapters: Sequence[Adapter]) -> int:

@@ -13,7 +13,7 @@ from eval.create.evaluators.plan import PlannedRow
 from eval.create.evaluators.readings import Reading
 from eval.create.rows import BadRow
 from eval.tables import MISSING, number, percent
-from inference.cost import Cost, judge_costs
+from inference.cost import cost_json, judge_costs
 from inference.judges import JudgeConfig
 from inference.records import Judgement
 from inference.store import Store
@@ -84,17 +84,7 @@ def costs(readings: Sequence[Reading], judges: Mapping[str, JudgeConfig], store:
         )
         for reading in readings
     ]
-    return {name: _cost(cost) for name, cost in judge_costs(store.calls(), users, judges).judges.items()}
-
-
-def _cost(cost: Cost) -> dict[str, Any]:
-    return {
-        "calls": cost.calls,
-        "prompt_tokens": cost.prompt,
-        "completion_tokens": cost.completion,
-        "seconds": round(cost.seconds, 1),
-        "cost": cost.money,
-    }
+    return {name: cost_json(cost) for name, cost in judge_costs(store.calls(), users, judges).judges.items()}
 
 
 def report_tables(report: Mapping[str, Any]) -> list[RenderableType]:

@@ -13,7 +13,7 @@ from eval.create.generation.records import Answer
 from eval.create.reasoning.prompts import STRATEGIES
 from eval.create.reasoning.records import TraceReading, thoughts
 from eval.tables import MISSING, percent
-from inference.cost import Cost
+from inference.cost import Cost, cost_json
 from inference.judges import ModelConfig
 from inference.store import Store
 
@@ -76,13 +76,7 @@ def _cost(readings: Sequence[TraceReading], extractor: ModelConfig, store: Store
     for call in store.calls():
         if call.key in keys:
             cost.add(call, extractor.price)
-    return {
-        "calls": cost.calls,
-        "prompt_tokens": cost.prompt,
-        "completion_tokens": cost.completion,
-        "seconds": round(cost.seconds, 1),
-        "cost": cost.money,
-    }
+    return cost_json(cost)
 
 
 def report_tables(report: Mapping[str, Any]) -> Group:
