@@ -9,17 +9,16 @@ from typing import Any
 
 import pytest
 import yaml
+from scripted_engines import Answer, ScriptedEngines
 
 from eval.cli import main
 from eval.create.evaluators.prompts import SPECIFICITY, path_messages
 from eval.create.evaluators.run import Evaluation, evaluate, read_evaluation
-from inference.engines.base import EngineConfig, EngineError
-from inference.engines.scripted import ScriptedEngine
+from inference.engines.base import EngineError
 from inference.errors import UserError
 from inference.records import Call, Completion, Usage
 
 ROOT = Path(__file__).parents[3]
-Answer = Callable[[Call], Completion]
 ENDS = {"entity_a": "A", "entity_b": "Z", "rel_b": "t"}
 
 
@@ -47,19 +46,11 @@ def judged(call: Call, size: Any = 7, label: Any = "not hallucinated") -> Comple
     return Completion(text=json.dumps({"judgments": [entry] * rows["minItems"]}), usage=Usage(prompt=10, completion=5))
 
 
-class Engines:
-    """Makes scripted engines that share one `answer`, and keeps the calls."""
+class Engines(ScriptedEngines):
+    """Those that answer well where nothing else is said."""
 
     def __init__(self, answer: Answer = judged) -> None:
-        self.answer = answer
-        self.calls: list[Call] = []
-
-    def __call__(self, config: EngineConfig) -> ScriptedEngine:
-        def keep(call: Call) -> Completion:
-            self.calls.append(call)
-            return self.answer(call)
-
-        return ScriptedEngine(config, keep)
+        super().__init__(answer)
 
 
 @pytest.fixture

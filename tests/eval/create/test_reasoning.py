@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from rich.console import Console
+from scripted_engines import Answer, ScriptedEngines
 
 from eval.cli import main
 from eval.create.queries.records import Query
@@ -16,12 +17,10 @@ from eval.create.reasoning.prompts import INSTRUCTIONS, STRATEGIES, trace_messag
 from eval.create.reasoning.replies import Extraction, plain, read_extraction
 from eval.create.reasoning.report import redundancy, report_tables
 from eval.create.reasoning.run import read_plan, read_traces
-from inference.engines.base import EngineConfig, EngineError
-from inference.engines.scripted import ScriptedEngine
+from inference.engines.base import EngineError
 from inference.errors import UserError
 from inference.records import Call, Completion, Usage
 
-Answer = Callable[[Call], Completion]
 ENDS = {"query": "How is A linked to B?", "entity_a": "A", "rel_b": "knows", "entity_b": "B"}
 GOOD: dict[str, Any] = {
     "relations": ["was born in", "Was born in."],
@@ -57,18 +56,11 @@ def said(content: Any = GOOD) -> Completion:
     return Completion(text=text, usage=Usage(prompt=10, completion=5))
 
 
-class Engines:
-    """Makes scripted engines that share one `answer`, and keeps the calls."""
+class Engines(ScriptedEngines):
+    """Those that answer well where nothing else is said."""
 
     def __init__(self, answer: Answer = lambda _: said()) -> None:
-        self.answer, self.calls = answer, list[Call]()
-
-    def __call__(self, config: EngineConfig) -> ScriptedEngine:
-        def keep(call: Call) -> Completion:
-            self.calls.append(call)
-            return self.answer(call)
-
-        return ScriptedEngine(config, keep)
+        super().__init__(answer)
 
 
 @pytest.fixture
